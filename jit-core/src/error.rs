@@ -1,0 +1,123 @@
+//! The one error type of everything that launches, waits, allocates, or touches a file or a framework.
+
+use crate::backend::DeviceKind;
+use crate::dtype::DType;
+
+/// What can go wrong outside the building of a trace. (A mistake in building panics at the caller's line.)
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The machine's or the installation's fault: that kind of device cannot be had here.
+    #[error("no {kind} device: {why}")]
+    NoDevice {
+        /// The kind that was asked for.
+        kind: DeviceKind,
+        /// Why there is none, and what to do.
+        why: String,
+    },
+    /// The caller's fault: arrays of two devices meet in one call.
+    #[error("{op} got arrays of two devices, {first} and {second}; move one with `to_device`")]
+    MixedDevices {
+        /// What was called.
+        op: &'static str,
+        /// The device seen first.
+        first: String,
+        /// The other device.
+        second: String,
+    },
+    /// The caller's fault: an evaluation or a read inside the closure of a loop or branch.
+    #[error(
+        "{what} inside a {region} opened at {opened}; finish the region first, or keep the value in its state"
+    )]
+    InsideRegion {
+        /// What was called.
+        what: &'static str,
+        /// The kind of region.
+        region: &'static str,
+        /// Where it was opened.
+        opened: String,
+    },
+    /// The caller's fault: a host wait inside `forbid_host_sync`.
+    #[error("{what} would make the host wait inside `forbid_host_sync`")]
+    HostSyncForbidden {
+        /// What was called.
+        what: &'static str,
+    },
+    /// The caller's fault: a value that must have one element has more or none.
+    #[error("{what} takes an array of size 1, this one has {size} elements")]
+    NotScalar {
+        /// What was called.
+        what: &'static str,
+        /// The array's size.
+        size: u64,
+    },
+    /// The caller's fault: an index on the host side is out of range.
+    #[error("{op} at index {index} of an array of {size} elements{location}")]
+    OutOfBounds {
+        /// The op.
+        op: &'static str,
+        /// ` (made at file:line)`, or empty.
+        location: String,
+        /// The index.
+        index: i128,
+        /// The size of the memory.
+        size: u64,
+    },
+    /// No memory is left after everything that is cached was given back.
+    #[error(
+        "out of memory: {requested} bytes asked for, {in_use} in use, {cached} cached; drop arrays or raise `memory_budget` ({holders})"
+    )]
+    OutOfMemory {
+        /// Bytes of the failed request.
+        requested: u64,
+        /// Bytes held by arrays.
+        in_use: u64,
+        /// Bytes kept for reuse.
+        cached: u64,
+        /// The largest holders.
+        holders: String,
+    },
+    /// The backend cannot do this op on this type.
+    #[error("the {backend} backend has no `{op}` on {dtype}; cast to another type, or use another device")]
+    Unsupported {
+        /// The op.
+        op: &'static str,
+        /// The element type.
+        dtype: DType,
+        /// The backend's name.
+        backend: &'static str,
+    },
+    /// This library's fault: code generation failed. The log and the program belong into a bug report.
+    #[error("a kernel failed to compile: {log}\n{program}")]
+    Compile {
+        /// What the compiler said.
+        log: String,
+        /// The program in text form.
+        program: String,
+    },
+    /// This library's fault: a program breaks a rule of the language.
+    #[error("{0}")]
+    Verify(String),
+    /// The text of a program does not parse.
+    #[error("line {line}: {message}")]
+    Parse {
+        /// The line, from 1.
+        line: usize,
+        /// What was expected.
+        message: String,
+    },
+    /// A kernel panicked or an earlier batch that this one needs failed.
+    #[error("execution failed: {0}")]
+    Execution(String),
+    /// A configuration that no device can have.
+    #[error("device configuration: {0}")]
+    Config(String),
+    /// A file could not be read or written.
+    #[error("{path}: {why}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The system's words.
+        why: String,
+    },
+}

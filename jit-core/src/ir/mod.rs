@@ -1,0 +1,240 @@
+//! The kernel IR: a structured program that every lane runs.
+//!
+//! # The language in one page
+//! A [`Program`] has parameters, constant tables, a *body* and perhaps a *finish*.
+//!
+//! - The **body** runs once per lane; lane `i` of `n` has the global index `counter = base + i`. The **finish**
+//!   runs once, after all lanes; its block parameters are the results of the body's reductions in the order in
+//!   which the `reduce_*` instructions stand.
+//! - A **value** is defined once, by an instruction or as a block parameter, and has one element type. It may be
+//!   used by later instructions of its block and of the blocks nested in them. The body block of a `loop` sees
+//!   the values of its condition block.
+//! - **Instructions** of one block happen in order on a lane; lanes are not ordered among each other. A reading
+//!   of an `inout` parameter sees the lane's own earlier effects. All else is pure: it may be moved,
+//!   merged, duplicated or dropped.
+//! - `loop (init..) { cond(state..) -> bool } { body -> state.. } -> state..`: while the condition holds on a
+//!   lane, the state becomes the body's yields, all at once.
+//! - `if c { then } { else } -> ..`: one of the blocks, lane by lane.
+//! - `if_any m, fallback.. { block } -> ..`: like `if` with the fallback values as its else part; the block is pure
+//!   and expected to be rarely needed, so a backend may run it on all lanes once any lane needs it.
+//! - **Memory** is named by parameters: `in` (read only), `out` (every lane stores its element, or the finish
+//!   stores element 0), `inout` (read and changed at indices). `load` and `store` address by the launch's lane `i`;
+//!   `gather`, `scatter*` and `atomic_inc` take an index of any integer type (negative: out of bounds) and an
+//!   optional mask; lanes masked off or out of bounds read 0 and write nothing. `in_bounds` on such an
+//!   instruction is a promise that no test is needed, resting on the parameter's `min_len`.
+//! - `lookup tK, i` reads a constant table with a length of 2^k at `i mod 2^k`.
+//! - `reduce_*` stands only at the top level of the body, yields no value there, and combines all lanes in the
+//!   order of [`crate::reduce`].
+//!
+//! [`verify`] is the list of what must hold; after it says Ok, code generation does not panic.
+
+mod builder;
+mod parse;
+mod print;
+mod verify;
+
+use smallvec::SmallVec;
+
+pub use builder::Builder;
+pub use parse::parse;
+pub use verify::verify;
+
+use crate::dtype::DType;
+use crate::op::Op;
+
+macro_rules! index {
+    ($($(#[$doc:meta])* $name:ident $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As an index into the program's list.
+            pub const fn index(self) -> usize { self.0 as usize }
+        }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+
+index! {
+    /// A value of a program.
+    Value "v";
+    /// A parameter of a program.
+    ParamId "p";
+    /// A constant table of a program.
+    TableId "t";
+}
+
+/// What a kernel computes.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Program {
+    /// The parameters, in the order of a launch's arguments.
+    pub params: Vec<Param>,
+    /// The constant tables.
+    pub tables: Vec<Table>,
+    /// The element type of each value.
+    pub values: Vec<DType>,
+    /// Runs once per lane.
+    pub body: Block,
+    /// Runs once, after all lanes.
+    pub finish: Option<Block>,
+}
+
+/// A parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Param {
+    /// How it is used.
+    pub kind: ParamKind,
+    /// The element type.
+    pub dtype: DType,
+    /// Memory has at least this many elements; who launches checks it. Other than the lanes that `load` and `store`
+    /// touch, which need no mention here.
+    pub min_len: u64,
+}
+
+/// How a parameter is used.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ParamKind {
+    /// A number given at launch.
+    Scalar,
+    /// Memory that nobody changes during the launch.
+    In,
+    /// Memory that is only written.
+    Out,
+    /// Memory that is changed at indices.
+    InOut,
+}
+
+impl ParamKind {
+    /// `scalar`, `in`, `out` or `inout`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ParamKind::Scalar => "scalar",
+            ParamKind::In => "in",
+            ParamKind::Out => "out",
+            ParamKind::InOut => "inout",
+        }
+    }
+}
+
+/// A constant table; its length is a power of two.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Table {
+    /// The element type.
+    pub dtype: DType,
+    /// The elements' bits.
+    pub bits: Vec<u64>,
+}
+
+/// A sequence of instructions with a result.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Block {
+    /// Values given from outside: a loop's state, a finish's reductions.
+    pub params: Vec<Value>,
+    /// The instructions, in order.
+    pub insts: Vec<Inst>,
+    /// What the block gives to the instruction that holds it.
+    pub yields: Vec<Value>,
+}
+
+/// An instruction.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Inst {
+    /// What it does.
+    pub op: Op,
+    /// For indexed memory: no bounds test is needed.
+    pub in_bounds: bool,
+    /// A literal's bits, or the number of the parameter or table that the op names.
+    pub imm: u64,
+    /// The values it defines.
+    pub results: SmallVec<[Value; 2]>,
+    /// The values it uses. For indexed memory: (value,) index and, unless always true, mask.
+    pub args: SmallVec<[Value; 4]>,
+    /// Nested blocks.
+    pub blocks: Vec<Block>,
+}
+
+impl Program {
+    /// The element type of a value.
+    pub fn dtype(&self, value: Value) -> DType {
+        self.values[value.index()]
+    }
+
+    /// A new value of that type, not yet defined by any instruction.
+    pub fn new_value(&mut self, dtype: DType) -> Value {
+        self.values.push(dtype);
+        Value(self.values.len() as u32 - 1)
+    }
+
+    /// The number of instructions in all blocks.
+    pub fn inst_count(&self) -> usize {
+        self.body.inst_count() + self.finish.as_ref().map_or(0, Block::inst_count)
+    }
+
+    /// The reductions in order: the combining op and the element type of each.
+    pub fn reductions(&self) -> Vec<(Op, DType)> {
+        let reduce = |i: &Inst| Some((i.op.reduction_combine()?, self.dtype(i.args[0])));
+        self.body.insts.iter().filter_map(reduce).collect()
+    }
+}
+
+impl Op {
+    fn reduction_combine(self) -> Option<Op> {
+        (self.class() == crate::op::Class::Reduce).then(|| self.combine()).flatten()
+    }
+}
+
+impl Block {
+    /// The number of instructions, those of nested blocks included.
+    pub fn inst_count(&self) -> usize {
+        self.insts.iter().map(|i| 1 + i.blocks.iter().map(Block::inst_count).sum::<usize>()).sum()
+    }
+}
+
+impl Inst {
+    /// The parameter that the op names, for `param`, `load`, `load_scalar`, `store` and indexed memory.
+    pub fn param(&self) -> ParamId {
+        ParamId(self.imm as u32)
+    }
+
+    /// The table that a `lookup` names.
+    pub fn table(&self) -> TableId {
+        TableId(self.imm as u32)
+    }
+
+    /// The one value it defines.
+    ///
+    /// # Panics
+    /// If it defines none or several.
+    pub fn result(&self) -> Value {
+        let [value] = self.results[..] else { panic!("`{}` defines no single value", self.op.name()) };
+        value
+    }
+
+    /// Number of operands of an indexed memory op before its mask: index, or value and index.
+    pub fn operands_before_mask(&self) -> usize {
+        match self.op {
+            Op::Gather | Op::AtomicInc => 1,
+            _ => 2,
+        }
+    }
+
+    /// The mask of an indexed memory op, if it has one.
+    pub fn mask(&self) -> Option<Value> {
+        self.args.get(self.operands_before_mask()).copied()
+    }
+
+    /// The index of an indexed memory op.
+    pub fn index(&self) -> Value {
+        self.args[self.operands_before_mask() - 1]
+    }
+}

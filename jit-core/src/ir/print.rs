@@ -1,0 +1,1 @@
+//! Writes a program in its text form, which [`parse`](super::parse()) reads back.

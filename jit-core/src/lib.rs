@@ -1,0 +1,8 @@
+//! Core of a tracing JIT for arrays.
+#![warn(missing_docs)]
+pub mod backend;
+pub mod dtype;
+pub mod error;
+pub mod ir;
+pub mod op;
+pub mod reduce;
