@@ -5,4 +5,5 @@ pub mod dtype;
 pub mod error;
 pub mod ir;
 pub mod op;
+pub mod passes;
 pub mod reduce;
