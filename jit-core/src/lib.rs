@@ -3,6 +3,7 @@
 pub mod backend;
 pub mod dtype;
 pub mod error;
+pub mod interp;
 pub mod ir;
 pub mod op;
 pub mod passes;

@@ -1,0 +1,280 @@
+//! The reference interpreter: slow, obvious, a full backend.
+//!
+//! It walks the program once per lane, one lane after the other, with [`scalar::evaluate`] for every op. It has
+//! three modes ([`Mode`]): the lowered program (what code generators must equal bit for bit), the program as
+//! traced with only its mathematics lowered (what the passes must equal), and the program with mathematics
+//! done by the host's f64 library (against which accuracy is measured, never bits).
+
+mod memory;
+
+use std::sync::Arc;
+
+use memory::Memory;
+
+use crate::backend::{
+    Allocation, Backend, Caps, CompiledKernel, DeviceKind, Launch, PassLevel, allocate_host,
+};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::ir::{Block, Inst, ParamKind, Program, Value};
+use crate::op::{Class, Op, scalar};
+use crate::reduce;
+
+/// What the interpreter is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// Runs fused programs after all passes, as a code generator gets them.
+    #[default]
+    Lowered,
+    /// Runs each node of an unsimplified trace as a kernel of its own, mathematics lowered op by op.
+    NodeByNode,
+    /// Like `NodeByNode`, with mathematical functions by the host's library in f64.
+    Oracle,
+}
+
+/// The interpreter as a backend.
+pub struct Interpreter {
+    caps: Caps,
+}
+
+impl Interpreter {
+    /// An interpreter in that mode.
+    pub fn new(mode: Mode) -> Self {
+        let (name, passes) = match mode {
+            Mode::Lowered => ("reference interpreter", PassLevel::Full),
+            Mode::NodeByNode => ("reference interpreter, node by node", PassLevel::LowerOnly),
+            Mode::Oracle => ("reference interpreter, f64 library", PassLevel::None),
+        };
+        Interpreter { caps: Caps { kind: DeviceKind::Interpreter, description: name.to_owned(), passes } }
+    }
+}
+
+impl Backend for Interpreter {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn compile(&self, program: &Program) -> Result<Arc<dyn CompiledKernel>, Error> {
+        Ok(Arc::new(Kernel { program: program.clone() }))
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {
+        allocate_host(bytes)
+    }
+}
+
+struct Kernel {
+    program: Program,
+}
+
+impl CompiledKernel for Kernel {
+    unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), Error> {
+        // SAFETY: the caller promises what `run` asks for.
+        unsafe { run(&self.program, launch) };
+        Ok(())
+    }
+}
+
+/// Runs a program over all lanes of a launch, then its finish.
+///
+/// # Safety
+/// As for [`CompiledKernel::launch`].
+pub unsafe fn run(program: &Program, launch: &Launch<'_>) {
+    // SAFETY: the caller promises that the arguments are valid and match the parameters.
+    let memory = unsafe { Memory::new(program, launch.args) };
+    let reductions = program.reductions();
+    let mut lane = Lane {
+        program,
+        memory,
+        values: vec![0; program.values.len()],
+        index: 0,
+        base: launch.base,
+        reduced: vec![0; reductions.len()],
+    };
+
+    // Chunk results of each reduction, combined in the order that depends on the number of lanes alone.
+    let chunk = reduce::chunk_len(launch.lanes);
+    let mut results: Vec<Vec<u64>> = vec![Vec::new(); reductions.len()];
+    let mut accumulators = vec![[0; reduce::ACCUMULATORS]; reductions.len()];
+    for index in 0..launch.lanes {
+        if index % chunk == 0 {
+            for (acc, &(op, ty)) in accumulators.iter_mut().zip(&reductions) {
+                *acc = [scalar::identity(op, ty); reduce::ACCUMULATORS];
+            }
+        }
+        lane.index = index;
+        lane.block(&program.body);
+        for ((acc, &(op, ty)), &value) in accumulators.iter_mut().zip(&reductions).zip(&lane.reduced) {
+            let slot = &mut acc[(index % chunk) as usize % reduce::ACCUMULATORS];
+            *slot = scalar::evaluate(op, ty, ty, &[*slot, value]);
+        }
+        if index % chunk == chunk - 1 || index == launch.lanes - 1 {
+            for ((acc, &(op, ty)), out) in accumulators.iter_mut().zip(&reductions).zip(&mut results) {
+                out.push(reduce::fold_accumulators(op, ty, acc));
+            }
+        }
+    }
+
+    if let Some(finish) = &program.finish {
+        lane.index = 0;
+        for ((&param, &(op, ty)), chunks) in finish.params.iter().zip(&reductions).zip(results) {
+            lane.values[param.index()] = reduce::fold_chunk_results(op, ty, chunks);
+        }
+        lane.block(finish);
+    }
+}
+
+/// One lane in execution.
+struct Lane<'a> {
+    program: &'a Program,
+    memory: Memory<'a>,
+    values: Vec<u64>,
+    /// The lane within the launch.
+    index: u64,
+    base: u64,
+    /// What this lane contributes to each reduction.
+    reduced: Vec<u64>,
+}
+
+impl Lane<'_> {
+    fn block(&mut self, block: &Block) {
+        let mut reduction = 0;
+        for inst in &block.insts {
+            if inst.op.class() == Class::Reduce {
+                self.reduced[reduction] = self.get(inst.args[0]);
+                reduction += 1;
+            } else {
+                self.inst(inst);
+            }
+        }
+    }
+
+    fn inst(&mut self, inst: &Inst) {
+        match inst.op {
+            Op::Loop => return self.run_loop(inst),
+            Op::If => {
+                let taken = &inst.blocks[usize::from(self.get(inst.args[0]) == 0)];
+                self.block(taken);
+                return self.assign(&inst.results, &taken.yields);
+            }
+            Op::IfAny => {
+                if self.get(inst.args[0]) == 0 {
+                    return self.assign(&inst.results, &inst.args[1..]);
+                }
+                self.block(&inst.blocks[0]);
+                return self.assign(&inst.results, &inst.blocks[0].yields);
+            }
+            _ => {}
+        }
+        let value = match inst.op {
+            Op::Literal => inst.imm,
+            Op::Counter => (self.base + self.index) & self.program.dtype(inst.result()).mask(),
+            Op::Param => self.memory.scalar(inst.param()),
+            Op::Load => self.memory.read(inst.param(), self.index),
+            Op::LoadScalar => self.memory.read(inst.param(), 0),
+            Op::Store => return self.memory.write(inst.param(), self.index, self.get(inst.args[0])),
+            Op::Lookup => {
+                let bits = &self.program.tables[inst.table().index()].bits;
+                bits[self.get(inst.args[0]) as usize & (bits.len() - 1)]
+            }
+            Op::Gather => self.element(inst).map_or(0, |at| self.memory.read(inst.param(), at)),
+            Op::AtomicInc => match self.element(inst) {
+                None => 0,
+                Some(at) => {
+                    let old = self.memory.read(inst.param(), at);
+                    let mask = self.program.dtype(inst.result()).mask();
+                    self.memory.write(inst.param(), at, old.wrapping_add(1) & mask);
+                    old
+                }
+            },
+            _ if inst.op.class() == Class::Effect => return self.scatter(inst),
+            _ => self.evaluate(inst),
+        };
+        self.values[inst.result().index()] = value;
+    }
+
+    fn run_loop(&mut self, inst: &Inst) {
+        let [condition, body] = &inst.blocks[..] else { unreachable!("a loop has two blocks") };
+        self.assign(&condition.params, &inst.args);
+        loop {
+            self.block(condition);
+            if self.get(condition.yields[0]) == 0 {
+                break;
+            }
+            self.block(body);
+            self.assign(&condition.params, &body.yields);
+        }
+        self.assign(&inst.results, &condition.params);
+    }
+
+    fn scatter(&mut self, inst: &Inst) {
+        let Some(at) = self.element(inst) else { return };
+        let value = self.get(inst.args[0]);
+        let combined = match inst.op.combine() {
+            None => value,
+            Some(op) => {
+                let ty = self.program.dtype(inst.args[0]);
+                scalar::evaluate(op, ty, ty, &[self.memory.read(inst.param(), at), value])
+            }
+        };
+        self.memory.write(inst.param(), at, combined);
+    }
+
+    /// The element an indexed memory op touches, if its mask and the bounds allow it.
+    fn element(&self, inst: &Inst) -> Option<u64> {
+        if inst.mask().is_some_and(|m| self.get(m) == 0) {
+            return None;
+        }
+        let ty = self.program.dtype(inst.index());
+        let at =
+            scalar::cast(ty, if ty.is_signed() { DType::I64 } else { DType::U64 }, self.get(inst.index()));
+        // A negative index, read as unsigned, is past any length.
+        (at < self.memory.len(inst.param())).then_some(at)
+    }
+
+    fn evaluate(&self, inst: &Inst) -> u64 {
+        let mut args = [0; 3];
+        for (slot, &arg) in args.iter_mut().zip(&inst.args) {
+            *slot = self.get(arg);
+        }
+        let args = &args[..inst.args.len()];
+        let ty = self.program.dtype(*inst.args.last().expect("an op on lanes has operands"));
+        if inst.op.class() == Class::Math {
+            return library(inst.op, ty, args);
+        }
+        scalar::evaluate(inst.op, ty, self.program.dtype(inst.result()), args)
+    }
+
+    fn get(&self, value: Value) -> u64 {
+        self.values[value.index()]
+    }
+
+    /// Assigns in parallel: all sources are read before any target is written.
+    fn assign(&mut self, targets: &[Value], sources: &[Value]) {
+        let values: smallvec::SmallVec<[u64; 16]> = sources.iter().map(|&s| self.get(s)).collect();
+        for (target, value) in targets.iter().zip(values) {
+            self.values[target.index()] = value;
+        }
+    }
+}
+
+/// A mathematical function by the host's library in f64, rounded to the type: the accuracy oracle.
+fn library(op: Op, ty: DType, args: &[u64]) -> u64 {
+    let x = scalar::as_f64(ty, args[0]);
+    let value = match op {
+        Op::Rsqrt => 1.0 / x.sqrt(),
+        Op::Recip => 1.0 / x,
+        Op::Sin => x.sin(),
+        Op::Cos => x.cos(),
+        Op::Exp => x.exp(),
+        Op::Ln => x.ln(),
+        Op::Pow => x.powf(scalar::as_f64(ty, args[1])),
+        other => unreachable!("`{}` is no mathematical function", other.name()),
+    };
+    scalar::cast(DType::F64, ty, value.to_bits())
+}
+
+/// Whether a program only reads the memory of that parameter kind.
+pub fn reads_only(kind: ParamKind) -> bool {
+    matches!(kind, ParamKind::Scalar | ParamKind::In)
+}
