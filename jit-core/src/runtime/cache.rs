@@ -16,8 +16,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::backend::{Arg, Backend, CompiledKernel};
 use crate::error::Error;
-use crate::ir::{Hole, Program};
-use crate::passes;
+use crate::ir::{Hole, Program, verify};
+use crate::passes::{self, Bounds};
 use crate::runtime::CacheOutcome;
 
 /// How many values of one specialising literal are baked in before it becomes a parameter.
@@ -161,7 +161,10 @@ impl KernelEntry {
         });
         let open: Vec<_> = filled.filter(|(_, b)| b.is_none()).map(|(h, _)| h.value).collect();
         program.promote(&open);
-        passes::lower(&mut program, backend.caps().passes, assume_lengths)?;
+        verify(&program)?;
+        let bounds = if assume_lengths { Bounds::default() } else { Bounds::Off };
+        let options = passes::Options { bounds, ..passes::Options::default() };
+        passes::run(&mut program, backend.caps().passes, &options, &mut |_, _| {});
         Ok(program)
     }
 }
