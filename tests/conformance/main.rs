@@ -1,4 +1,6 @@
 //! Tests that span crates.
 
+mod devices;
 mod file_cases;
+mod host;
 mod launch;
