@@ -1,6 +1,8 @@
 //! Tests that span crates.
 
+mod decisions;
 mod devices;
 mod file_cases;
 mod host;
 mod launch;
+mod recorder;
