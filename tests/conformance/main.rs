@@ -2,3 +2,4 @@
 
 mod file_cases;
 mod launch;
+mod scale;
