@@ -1,5 +1,7 @@
 //! Tests that span crates.
 
+mod devices;
 mod file_cases;
+mod host;
 mod launch;
 mod scale;
