@@ -6,3 +6,4 @@ mod file_cases;
 mod host;
 mod launch;
 mod recorder;
+mod scale;
