@@ -6,4 +6,5 @@ pub mod error;
 pub mod interp;
 pub mod ir;
 pub mod op;
+pub mod passes;
 pub mod reduce;

@@ -1,0 +1,3 @@
+//! Passes: free functions over `&mut Program`.
+
+pub mod lower_math;
