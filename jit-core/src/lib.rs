@@ -7,4 +7,7 @@ pub mod interp;
 pub mod ir;
 pub mod op;
 pub mod passes;
+mod plan;
 pub mod reduce;
+pub mod runtime;
+pub mod trace;

@@ -1,0 +1,4 @@
+//! Tests that span crates.
+
+mod file_cases;
+mod launch;
