@@ -8,10 +8,8 @@ use jit_core::runtime::{CacheOutcome, Device};
 use jit_core::trace::{BufferVar, Var, eval, if_else, while_loop};
 
 fn upload<T: Element>(device: Device, values: &[T]) -> Var {
-    let bytes: Vec<u8> = values
-        .iter()
-        .flat_map(|v| v.to_bits().to_le_bytes()[..T::DTYPE.size()].to_vec())
-        .collect();
+    let bytes: Vec<u8> =
+        values.iter().flat_map(|v| v.to_bits().to_le_bytes()[..T::DTYPE.size()].to_vec()).collect();
     Var::upload(device, T::DTYPE, values.len() as u64, &bytes).expect("memory")
 }
 

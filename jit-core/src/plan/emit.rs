@@ -197,7 +197,8 @@ impl Emitter<'_> {
                 self.memories.insert(memory, param);
             }
         }
-        let arguments: Vec<Value> = region.operands[..region.arguments].iter().map(|o| self.values[o]).collect();
+        let arguments: Vec<Value> =
+            region.operands[..region.arguments].iter().map(|o| self.values[o]).collect();
         let (blocks, results) = if node.op == Op::Loop {
             self.loop_blocks(region.scopes[0])
         } else {

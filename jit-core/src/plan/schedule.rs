@@ -28,7 +28,11 @@ pub(crate) fn plan(trace: &Trace, canonical: &Canonical, roots: &[NodeId], fuse:
     let levels: Vec<StageKey> = schedule.stages.keys().copied().collect();
     for (i, &key) in levels.iter().enumerate() {
         if i == 0 || levels[i - 1].0 != key.0 {
-            for write in schedule.writes.iter().filter(|w| w.copies() && schedule.home[w.writer as usize].is_some_and(|h| h.0 == key.0)) {
+            for write in schedule
+                .writes
+                .iter()
+                .filter(|w| w.copies() && schedule.home[w.writer as usize].is_some_and(|h| h.0 == key.0))
+            {
                 steps.push(Step::Copy { from: schedule.memory[&write.target], to: write.location() });
             }
         }
@@ -297,13 +301,16 @@ impl<'a> Schedule<'a> {
                 } else {
                     WriteMode::InPlace
                 };
-                let write = Write { writer, which: which as u64, target, mode, location: None, raised: false };
+                let write =
+                    Write { writer, which: which as u64, target, mode, location: None, raised: false };
                 self.writes.push(write);
             }
         }
         let roots = self.roots_in_memory();
         for write in &mut self.writes {
-            if write.mode == WriteMode::InPlace && (writers[&write.target] > 1 || roots.contains(&write.target)) {
+            if write.mode == WriteMode::InPlace
+                && (writers[&write.target] > 1 || roots.contains(&write.target))
+            {
                 write.mode = WriteMode::Copy;
             }
         }
@@ -341,7 +348,9 @@ impl<'a> Schedule<'a> {
             let width = self.width(number);
             let mut level = self.least_level[number as usize];
             match node.op {
-                Op::Version | Op::Result => level = level.max(self.level[self.number(node.operands[0]) as usize]),
+                Op::Version | Op::Result => {
+                    level = level.max(self.level[self.number(node.operands[0]) as usize])
+                }
                 _ => {
                     for operand in self.lane_operands(id) {
                         level = level.max(self.lane_level(self.number(operand), width));

@@ -119,7 +119,8 @@ impl KernelEntry {
         let variant = Arc::new(Variant { baked, program, kernel, checked: OnceLock::new() });
         state.variants.push(Arc::clone(&variant));
         let promoted = variant.baked.iter().filter(|b| b.is_none()).count();
-        let why = if promoted == 0 { why.to_owned() } else { format!("{why}; {promoted} of them now parameters") };
+        let why =
+            if promoted == 0 { why.to_owned() } else { format!("{why}; {promoted} of them now parameters") };
         tracing::debug!(target: "jit_core", kernel = self.number, ops = variant.program.inst_count(), %why, "compiled");
         Ok((variant, CacheOutcome::Miss(why), compile_time))
     }
@@ -148,7 +149,12 @@ impl KernelEntry {
         Ok(Arc::clone(variant.checked.get_or_init(|| kernel)))
     }
 
-    fn lowered(&self, backend: &dyn Backend, baked: &[Option<u64>], assume_lengths: bool) -> Result<Program, Error> {
+    fn lowered(
+        &self,
+        backend: &dyn Backend,
+        baked: &[Option<u64>],
+        assume_lengths: bool,
+    ) -> Result<Program, Error> {
         let mut program = self.template.clone();
         let filled = self.holes.iter().zip(baked);
         let values: FxHashMap<_, _> = filled.clone().filter_map(|(h, b)| Some((h.value, (*b)?))).collect();

@@ -217,13 +217,23 @@ impl Evaluator {
                         .collect();
                     variant.push_literals(&data.literals, &mut args);
                     for (param, source) in variant.program.params.iter().zip(sources) {
-                        if let (ParamKind::InOut, &Source::Memory(memory @ Memory::Leaf(_))) = (param.kind, source) {
+                        if let (ParamKind::InOut, &Source::Memory(memory @ Memory::Leaf(_))) =
+                            (param.kind, source)
+                        {
                             written.push(Arc::clone(storage(memory)));
                         }
                     }
                     let kernel = entry.kernel(backend, &variant, &args, data.lanes)?;
                     effort = effort.saturating_add(launch_effort(&variant.program, data.lanes));
-                    records.push(record(device, entry.number, &variant.program, &args, data.lanes, cache, compile_time));
+                    records.push(record(
+                        device,
+                        entry.number,
+                        &variant.program,
+                        &args,
+                        data.lanes,
+                        cache,
+                        compile_time,
+                    ));
                     self.last = Some(variant);
                     work.push(Work::Kernel { kernel, args, lanes: data.lanes });
                 }
@@ -232,7 +242,8 @@ impl Evaluator {
         let mut history = shared.history.lock();
         records.into_iter().for_each(|r| history.push(r));
         drop(history);
-        let keep: Vec<Arc<Storage>> = snapshot.leaves.values().cloned().chain(slots.iter().cloned()).collect();
+        let keep: Vec<Arc<Storage>> =
+            snapshot.leaves.values().cloned().chain(slots.iter().cloned()).collect();
         let after = keep
             .iter()
             .map(|s| s.written.lock().clone())

@@ -81,7 +81,8 @@ impl Lane {
         state.queue.push_back(batch);
         if !state.has_thread {
             let shared = Arc::clone(&self.0);
-            let started = std::thread::Builder::new().name("jit-stream".to_owned()).spawn(move || shared.work());
+            let started =
+                std::thread::Builder::new().name("jit-stream".to_owned()).spawn(move || shared.work());
             match started {
                 Ok(_) => state.has_thread = true,
                 // Without a thread the work is done here and now.

@@ -14,8 +14,8 @@ mod lane;
 mod storage;
 
 pub(crate) use cache::KernelCache;
-pub use device::{Device, DeviceOptions, MemoryStats};
 pub(crate) use device::Dropped;
+pub use device::{Device, DeviceOptions, MemoryStats};
 pub(crate) use evaluate::{Evaluator, evaluate};
 pub use event::{Event, forbid_host_sync};
 pub(crate) use history::History;

@@ -16,7 +16,12 @@ pub(crate) struct Storage {
 
 impl Storage {
     /// Uninitialised memory for `len` elements.
-    pub(crate) fn new(backend: &dyn Backend, dtype: DType, len: u64, written: Event) -> Result<Storage, Error> {
+    pub(crate) fn new(
+        backend: &dyn Backend,
+        dtype: DType,
+        len: u64,
+        written: Event,
+    ) -> Result<Storage, Error> {
         let bytes = len.checked_mul(dtype.size() as u64).and_then(|b| usize::try_from(b).ok());
         let allocation = match bytes {
             Some(0) => None,

@@ -60,12 +60,15 @@ impl Dump<'_> {
         let size = if node.size == 1 { String::new() } else { format!("[{}]", node.size) };
         let extra = match node.op {
             Op::Literal => format!(" {}", format_bits(node.dtype, node.payload)),
-            Op::LaneCount | Op::Placeholder | Op::Memory | Op::Result | Op::Version => format!(" {}", node.payload),
+            Op::LaneCount | Op::Placeholder | Op::Memory | Op::Result | Op::Version => {
+                format!(" {}", node.payload)
+            }
             _ => String::new(),
         };
         let list = if operands.is_empty() { String::new() } else { format!(" {}", operands.join(", ")) };
         if !matches!(node.op, Op::Loop | Op::If) {
-            let _ = writeln!(self.text, "{pad}{name}: {}{size} = {}{list}{extra}", node.dtype, node.op.name());
+            let _ =
+                writeln!(self.text, "{pad}{name}: {}{size} = {}{list}{extra}", node.dtype, node.op.name());
             return;
         }
         let region = self.trace.scopes.region(node.payload);

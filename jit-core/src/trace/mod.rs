@@ -166,9 +166,9 @@ impl Trace {
                     let key = StorageKey::from(KeyData::from_ffi(node.payload));
                     garbage.extend(storages.remove(key));
                 }
-                Op::Loop | Op::If => scopes.free_region(node.payload, dying, |place| {
-                    release_place(places, place)
-                }),
+                Op::Loop | Op::If => {
+                    scopes.free_region(node.payload, dying, |place| release_place(places, place))
+                }
                 Op::Version | Op::Result => {
                     parts.remove(&(node.operands[0], node.op, node.payload));
                 }
@@ -204,7 +204,8 @@ impl Trace {
                 size = node.size;
             }
             if node.scope != 0 {
-                scope = self.scopes.innermost(scope, node.scope, current).ok_or_else(|| self.foreign(op, arg))?;
+                scope =
+                    self.scopes.innermost(scope, node.scope, current).ok_or_else(|| self.foreign(op, arg))?;
             }
         }
         let dtype = op
@@ -247,7 +248,8 @@ impl Trace {
             scope = current;
         } else if self.simplify && operands.len() == 2 {
             let (source_node, index_node) = (self.node(source), self.node(index));
-            if index_node.op == Op::Counter && index_node.size == source_node.size && source_node.size == size {
+            if index_node.op == Op::Counter && index_node.size == source_node.size && source_node.size == size
+            {
                 self.retain(source);
                 return Ok(source);
             }
@@ -374,7 +376,8 @@ impl Trace {
     /// A node without effects: shared with an equal one.
     fn pure(&mut self, key: &Key, scope: u32, at: At) -> NodeId {
         let live = self.slab.live();
-        let id = if self.simplify { self.slab.intern(key, scope, at) } else { self.slab.insert(key, scope, at) };
+        let id =
+            if self.simplify { self.slab.intern(key, scope, at) } else { self.slab.insert(key, scope, at) };
         if scope != 0 && self.slab.live() != live {
             self.scopes.node_made(scope);
         }
@@ -404,12 +407,19 @@ impl Trace {
     ) -> Result<(u64, u32), Misuse> {
         let index_type = self.node(index).dtype;
         if !index_type.is_int() {
-            return Err(Misuse(format!("`{}` takes an index of an integer type, got {index_type}", op.name())));
+            return Err(Misuse(format!(
+                "`{}` takes an index of an integer type, got {index_type}",
+                op.name()
+            )));
         }
         if let Some(mask) = mask
             && self.node(mask).dtype != DType::Bool
         {
-            return Err(Misuse(format!("`{}` takes a mask of bool, got {}", op.name(), self.node(mask).dtype)));
+            return Err(Misuse(format!(
+                "`{}` takes a mask of bool, got {}",
+                op.name(),
+                self.node(mask).dtype
+            )));
         }
         let lanes: smallvec::SmallVec<[NodeId; 3]> = value.into_iter().chain([index]).chain(mask).collect();
         let mut size = 1;
@@ -423,7 +433,8 @@ impl Trace {
                 size = node.size;
             }
             if node.scope != 0 {
-                scope = self.scopes.innermost(scope, node.scope, current).ok_or_else(|| self.foreign(op, arg))?;
+                scope =
+                    self.scopes.innermost(scope, node.scope, current).ok_or_else(|| self.foreign(op, arg))?;
             }
         }
         let merged = if op.class() == Class::Effect { current } else { scope };
@@ -437,7 +448,10 @@ impl Trace {
         if let Some(value) = value {
             let dtype = self.node(value).dtype;
             if dtype != target {
-                return Err(Misuse(format!("`{}` of {dtype} values into memory of {target}; cast the values", op.name())));
+                return Err(Misuse(format!(
+                    "`{}` of {dtype} values into memory of {target}; cast the values",
+                    op.name()
+                )));
             }
         }
         let fits = match op.combine() {

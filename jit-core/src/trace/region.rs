@@ -90,7 +90,8 @@ pub fn if_else(
             device.with_trace(|t| t.open_scope(outer, ScopeKind::Branch, Some(condition), args, at)),
         );
         let open = Open::enter(device, scope);
-        let yields: Vec<Var> = body(placeholders(device, scope)).into_iter().map(|v| v.bind(device)).collect();
+        let yields: Vec<Var> =
+            body(placeholders(device, scope)).into_iter().map(|v| v.bind(device)).collect();
         let types: Vec<DType> = yields.iter().map(Var::dtype).collect();
         let expected = expected.unwrap_or(&types);
         let ids = yields.into_iter().map(Var::into_id).collect();
@@ -194,4 +195,3 @@ impl Drop for Ended {
         }
     }
 }
-

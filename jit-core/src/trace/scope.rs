@@ -75,7 +75,8 @@ impl Region {
         self.scopes.iter().flat_map(|&scope| {
             let scope = scopes.get(scope);
             let slots = scope.slots.iter().map(|s| s.node);
-            let lists = scope.placeholders.iter().chain(&scope.sequence).chain(&scope.condition).chain(&scope.yields);
+            let lists =
+                scope.placeholders.iter().chain(&scope.sequence).chain(&scope.condition).chain(&scope.yields);
             lists.copied().chain(slots)
         })
     }
@@ -336,7 +337,12 @@ impl Trace {
     }
 
     /// Ends a scope with what it yields, whose types must be those of `expected`; takes the caller's counts.
-    pub(crate) fn end_scope(&mut self, scope: u32, yields: Vec<NodeId>, expected: &[DType]) -> Result<(), Misuse> {
+    pub(crate) fn end_scope(
+        &mut self,
+        scope: u32,
+        yields: Vec<NodeId>,
+        expected: &[DType],
+    ) -> Result<(), Misuse> {
         let record = self.scopes.get_mut(scope);
         let op = if record.kind == ScopeKind::Loop { Op::Loop } else { Op::If };
         record.yields = yields;
@@ -345,7 +351,11 @@ impl Trace {
         let types: Vec<DType> = yields.iter().map(|&y| self.node(y).dtype).collect();
         if types != expected {
             let list = |types: &[DType]| types.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ");
-            let what = if op == Op::Loop { "a loop's body must return the state's types" } else { "both sides of a branch must return the same types" };
+            let what = if op == Op::Loop {
+                "a loop's body must return the state's types"
+            } else {
+                "both sides of a branch must return the same types"
+            };
             return Err(Misuse(format!("{what} ({}), got ({})", list(expected), list(&types))));
         }
         for &y in &yields {
@@ -440,7 +450,8 @@ impl Trace {
             .enumerate()
             .map(|(i, &y)| {
                 let dtype = self.node(y).dtype;
-                let id = self.slab.insert(&Key::new(Op::Result, dtype, width, &[node], i as u64), current, at);
+                let id =
+                    self.slab.insert(&Key::new(Op::Result, dtype, width, &[node], i as u64), current, at);
                 if current != 0 {
                     self.scopes.node_made(current);
                 }

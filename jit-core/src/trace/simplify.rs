@@ -9,7 +9,14 @@ use crate::op::{Class, Op, scalar};
 
 impl Trace {
     /// A node that already has the value of this op, with a count for the caller.
-    pub(super) fn simplified(&mut self, op: Op, dtype: DType, size: u64, args: &[NodeId], at: At) -> Option<NodeId> {
+    pub(super) fn simplified(
+        &mut self,
+        op: Op,
+        dtype: DType,
+        size: u64,
+        args: &[NodeId],
+        at: At,
+    ) -> Option<NodeId> {
         let mut bits = [0; 3];
         let mut literals = 0;
         for (slot, &arg) in bits.iter_mut().zip(args) {
@@ -53,12 +60,16 @@ impl Trace {
         match op {
             Op::And if zero(a) || zero(b) => Some(0),
             Op::Mul if zero(a) || zero(b) => Some(0),
-            Op::Or if self.is_literal_value(a, ty.mask()) || self.is_literal_value(b, ty.mask()) => Some(ty.mask()),
+            Op::Or if self.is_literal_value(a, ty.mask()) || self.is_literal_value(b, ty.mask()) => {
+                Some(ty.mask())
+            }
             Op::Xor | Op::Sub if a == b => Some(0),
             Op::Eq | Op::Le | Op::Ge if a == b => Some(1),
             Op::Ne | Op::Lt | Op::Gt if a == b => Some(0),
             Op::Shl if self.literal_of(b).is_some_and(|n| n >= u64::from(dtype.bits())) => Some(0),
-            Op::Shr if !dtype.is_signed() && self.literal_of(b).is_some_and(|n| n >= u64::from(dtype.bits())) => {
+            Op::Shr
+                if !dtype.is_signed() && self.literal_of(b).is_some_and(|n| n >= u64::from(dtype.bits())) =>
+            {
                 Some(0)
             }
             _ => None,
@@ -72,7 +83,9 @@ impl Trace {
             Op::Neg | Op::Not | Op::ReverseBits if node.op == op => Some(node.operands[0]),
             Op::Abs if node.op == Op::Abs => Some(a),
             Op::Abs if !dtype.is_float() && !dtype.is_signed() => Some(a),
-            Op::Floor | Op::Ceil | Op::Trunc | Op::Round | Op::RoundTiesEven if is_rounding(node.op) => Some(a),
+            Op::Floor | Op::Ceil | Op::Trunc | Op::Round | Op::RoundTiesEven if is_rounding(node.op) => {
+                Some(a)
+            }
             Op::Bitcast if node.op == Op::Bitcast && self.node(node.operands[0]).dtype == dtype => {
                 Some(node.operands[0])
             }

@@ -171,7 +171,12 @@ impl Slab {
     }
 
     /// A size-1 literal; the caller gets a count on it.
-    pub(crate) fn literal(&mut self, dtype: DType, bits: u64, location: &'static Location<'static>) -> NodeId {
+    pub(crate) fn literal(
+        &mut self,
+        dtype: DType,
+        bits: u64,
+        location: &'static Location<'static>,
+    ) -> NodeId {
         let slot = (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize & (MEMO - 1);
         let (memo_bits, memo_dtype, index, generation) = self.memo[slot];
         if index != NIL && memo_bits == bits && memo_dtype == dtype {

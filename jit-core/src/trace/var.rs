@@ -41,10 +41,7 @@ impl Var {
     #[track_caller]
     pub fn counter(device: Device, dtype: DType, size: u64) -> Var {
         assert!(matches!(dtype, DType::U32 | DType::U64), "a counter is u32 or u64, not {dtype}");
-        assert!(
-            dtype == DType::U64 || size <= 1 << 32,
-            "a u32 counter of {size} elements wraps; use u64"
-        );
+        assert!(dtype == DType::U64 || size <= 1 << 32, "a u32 counter of {size} elements wraps; use u64");
         let at = Location::caller();
         Var::bound(device, dtype, device.with_trace(|t| t.counter(dtype, size, at)))
     }
@@ -158,7 +155,10 @@ impl Var {
         let own = &*self;
         let all: SmallVec<[&Var; 4]> = [own, value, index].into_iter().chain(mask).collect();
         let Some(device) = common_device(op.name(), &all) else {
-            panic!("`{}` into a literal that has no device; make the array with `Array::full(.., &device)`", op.name());
+            panic!(
+                "`{}` into a literal that has no device; make the array with `Array::full(.., &device)`",
+                op.name()
+            );
         };
         if let Some(opened) = region::describe_current() {
             panic!("`{}` on an array inside a {opened}; use a `Buffer` there", op.name());
@@ -295,13 +295,19 @@ impl std::fmt::Debug for Var {
     /// Never evaluates.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some(device) = self.device else {
-            return write!(f, "{}[1] literal {}", self.dtype, crate::dtype::format_bits(self.dtype, self.payload));
+            return write!(
+                f,
+                "{}[1] literal {}",
+                self.dtype,
+                crate::dtype::format_bits(self.dtype, self.payload)
+            );
         };
         let (op, size, literal) = device.with_trace(|t| {
             let node = t.node(self.id());
             (node.op, node.size, node.is_literal().then_some(node.payload))
         });
-        let literal = literal.map_or_else(String::new, |b| format!(" {}", crate::dtype::format_bits(self.dtype, b)));
+        let literal =
+            literal.map_or_else(String::new, |b| format!(" {}", crate::dtype::format_bits(self.dtype, b)));
         let state = if matches!(op, Op::Data | Op::Literal) { "" } else { "lazy " };
         write!(f, "{}[{size}] {state}{}{literal} on {}", self.dtype, op.name(), device.name())
     }
@@ -373,7 +379,12 @@ impl BufferVar {
         }
         let value = value.bind(self.device);
         let size = self.size();
-        assert!(value.dtype == self.dtype, "setting a buffer of {} to an array of {}; cast it", self.dtype, value.dtype);
+        assert!(
+            value.dtype == self.dtype,
+            "setting a buffer of {} to an array of {}; cast it",
+            self.dtype,
+            value.dtype
+        );
         let value = if value.size() == size {
             value
         } else if value.size() == 1 {
@@ -497,8 +508,12 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
     }
     let Some(device) = device else { return Ok(Event::complete()) };
     let snapshots: Vec<Var> = buffers.iter().map(|b| b.value_for_eval()).collect();
-    let roots: Vec<NodeId> =
-        values.iter().filter(|v| v.device.is_some()).map(|v| v.id()).chain(snapshots.iter().map(Var::id)).collect();
+    let roots: Vec<NodeId> = values
+        .iter()
+        .filter(|v| v.device.is_some())
+        .map(|v| v.id())
+        .chain(snapshots.iter().map(Var::id))
+        .collect();
     // A snapshot's own count would look like somebody who keeps the version; the place already holds one.
     evaluate(device, &roots)?;
     let events: Vec<Event> = device.with_trace(|t| {
@@ -573,7 +588,11 @@ pub(super) fn or_panic<T>(result: Result<T, Misuse>) -> T {
 }
 
 /// The nodes of operands: unbound ones become literals, with a count until [`unbind_all`].
-pub(super) fn bind_all(t: &mut Trace, args: &[&Var], at: &'static Location<'static>) -> SmallVec<[NodeId; 4]> {
+pub(super) fn bind_all(
+    t: &mut Trace,
+    args: &[&Var],
+    at: &'static Location<'static>,
+) -> SmallVec<[NodeId; 4]> {
     args.iter()
         .map(|a| if a.device.is_some() { a.id() } else { t.literal(a.dtype, a.payload, 1, at) })
         .collect()

@@ -15,8 +15,17 @@ use crate::op::{Op, scalar};
 /// Where the instructions go.
 pub(super) struct Emitter {
     builder: RefCell<Builder>,
-    /// The literals of each block that is being rebuilt, outermost block first.
-    literals: RefCell<Vec<FxHashMap<(DType, u64), Value>>>,
+    /// What each block that is being rebuilt has to offer, outermost block first.
+    scopes: RefCell<Vec<Scope>>,
+}
+
+/// Values that later instructions of a block, and the blocks in it, may use again.
+#[derive(Default)]
+struct Scope {
+    literals: FxHashMap<(DType, u64), Value>,
+    /// The reduction of each angle, which its sine and cosine share. (It holds a cold block, and those are not
+    /// merged by later passes.)
+    angles: FxHashMap<Value, [Value; 3]>,
 }
 
 /// A value, and the emitter that takes what is computed from it.
@@ -35,7 +44,7 @@ pub(super) trait Operand<'e> {
 impl Emitter {
     /// An emitter whose values and tables are added to those of `program`.
     pub(super) fn extending(program: Program) -> Self {
-        Emitter { builder: RefCell::new(Builder::extending(program)), literals: RefCell::default() }
+        Emitter { builder: RefCell::new(Builder::extending(program)), scopes: RefCell::default() }
     }
 
     /// The program with the new values and tables.
@@ -43,18 +52,18 @@ impl Emitter {
         self.builder.into_inner().into_block().0
     }
 
-    /// Runs `f` with a fresh scope of literals: what is emitted in it is seen only in it.
+    /// Runs `f` with a fresh scope: what is emitted in it is seen only in it.
     pub(super) fn scope<T>(&self, f: impl FnOnce() -> T) -> T {
-        self.literals.borrow_mut().push(FxHashMap::default());
+        self.scopes.borrow_mut().push(Scope::default());
         let result = f();
-        self.literals.borrow_mut().pop();
+        self.scopes.borrow_mut().pop();
         result
     }
 
     /// Makes a literal that the block already holds known for reuse.
     pub(super) fn remember_literal(&self, dtype: DType, bits: u64, value: Value) {
-        let mut scopes = self.literals.borrow_mut();
-        scopes.last_mut().expect("an open scope").entry((dtype, bits)).or_insert(value);
+        let mut scopes = self.scopes.borrow_mut();
+        scopes.last_mut().expect("an open scope").literals.entry((dtype, bits)).or_insert(value);
     }
 
     /// The instructions that `f` emits, and the value that it returns.
@@ -71,13 +80,33 @@ impl Emitter {
 
     /// A literal.
     pub(super) fn literal(&self, dtype: DType, bits: u64) -> Expr<'_> {
-        let known = self.literals.borrow().iter().rev().find_map(|s| s.get(&(dtype, bits)).copied());
+        let known = self.find(|scope| scope.literals.get(&(dtype, bits)).copied());
         let value = known.unwrap_or_else(|| {
             let value = self.builder.borrow_mut().literal(dtype, bits);
             self.remember_literal(dtype, bits, value);
             value
         });
         self.value(value)
+    }
+
+    /// The reduction of `angle`, by `f` if it is the first in scope.
+    pub(super) fn once_per_angle<'e>(
+        &'e self,
+        angle: Expr<'e>,
+        f: impl FnOnce() -> [Expr<'e>; 3],
+    ) -> [Expr<'e>; 3] {
+        let known = self.find(|scope| scope.angles.get(&angle.value).copied());
+        let values = known.unwrap_or_else(|| {
+            let values = f().map(|e| e.value);
+            let mut scopes = self.scopes.borrow_mut();
+            scopes.last_mut().expect("an open scope").angles.insert(angle.value, values);
+            values
+        });
+        values.map(|v| self.value(v))
+    }
+
+    fn find<T>(&self, get: impl Fn(&Scope) -> Option<T>) -> Option<T> {
+        self.scopes.borrow().iter().rev().find_map(get)
     }
 
     /// A float literal, rounded to the type.

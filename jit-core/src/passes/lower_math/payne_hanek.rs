@@ -40,7 +40,7 @@ pub(super) fn reduce_f32<'e>(x: Expr<'e>) -> [Expr<'e>; 3] {
     // The mantissa with the sign of x: two's complement carries it through the wrapping products.
     let sign = bits >> 31;
     let m = ((((bits & 0x7f_ffff) | 0x80_0000) ^ sign) - sign).cast(DType::I64);
-    let [high, low] = window(exponent - 127 - 23, 16, 4);
+    let [high, low] = window(exponent, 127 + 23, 16, 4);
     // In units of 2^-62; m < 2^24, so 32 bits of the second word suffice.
     let product = m * high.bitcast(DType::I64) + ((m * (low >> 32).bitcast(DType::I64)) >> 32);
     let (k, fraction) = nearest_quadrant(product);
@@ -56,7 +56,7 @@ pub(super) fn reduce_f64<'e>(x: Expr<'e>) -> [Expr<'e>; 3] {
     let bits = x.bits();
     let exponent = (bits >> 52) & 0x7ff;
     let m = ((bits & ((1 << 52) - 1)) | (1 << 52)).bitcast(DType::U64);
-    let [w0, w1, w2] = window(exponent - 1023 - 52, 32, 32);
+    let [w0, w1, w2] = window(exponent, 1023 + 52, 32, 32);
     // 128 bits of the product of m and 192 bits, in units of 2^-126.
     let top = m.mul_hi(w2);
     let low = m * w1 + top;
@@ -77,14 +77,14 @@ pub(super) fn reduce_f64<'e>(x: Expr<'e>) -> [Expr<'e>; 3] {
     [r * sign, minus_w * -sign, x.lt(0.0).select(-k, k)]
 }
 
-/// N words of 2/pi from the bit on that has weight 2^(1 - q). The table begins with `zeros` zero bits, enough
-/// for the smallest q, and has `words` words, enough for the largest.
-fn window<'e, const N: usize>(q: Expr<'e>, zeros: usize, words: usize) -> [Expr<'e>; N] {
+/// N words of 2/pi from the bit on that has weight 2^(1 - q), for q = `exponent` - `bias`. The table begins with
+/// `zeros` zero bits, enough for the smallest q, and has `words` words, enough for the largest.
+fn window<'e, const N: usize>(exponent: Expr<'e>, bias: i64, zeros: usize, words: usize) -> [Expr<'e>; N] {
     let table = shifted_table(zeros, words);
-    let start = q + (zeros as i64 - 2);
+    let start = exponent + (zeros as i64 - 2 - bias);
     let index = (start >> 6).cast(DType::U32);
     let shift = (start & 63).cast(DType::U64);
-    let back = -(shift - 64);
+    let back = shift.emitter().int(DType::U64, 64) - shift;
     let word = |i: i64| {
         let index = if i == 0 { index } else { index + i };
         index.emitter().lookup(DType::U64, &table, index)

@@ -9,7 +9,7 @@ use half::f16;
 use crate::backend::{Arg, Launch};
 use crate::dtype::DType;
 use crate::interp;
-use crate::ir::{Builder, ParamKind, Program};
+use crate::ir::{Builder, ParamKind, Program, verify};
 use crate::op::Op;
 
 /// A program that stores a function of its loaded operands, before lowering.
@@ -26,6 +26,7 @@ fn program_of(op: Op, dtype: DType) -> Program {
 fn lowered(op: Op, dtype: DType) -> Program {
     let mut program = program_of(op, dtype);
     super::run(&mut program);
+    verify(&program).expect("a lowered program keeps the rules");
     program
 }
 

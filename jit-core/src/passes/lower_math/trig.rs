@@ -74,25 +74,28 @@ pub(super) fn cos(x: Expr<'_>, domain: Domain) -> Expr<'_> {
 /// sin(x + quarters * pi/2).
 fn sin_quarters_on(x: Expr<'_>, quarters: i64, domain: Domain) -> Expr<'_> {
     let c = if x.dtype() == DType::F32 { F32 } else { F64 };
-    let near = reduce_near(x, quarters, &c);
-    let [r, w, k] = match domain {
-        Domain::FromF16 => near,
-        Domain::Whole => x.abs().gt(c.limit).if_any(near, || reduce_far(x, quarters)),
-    };
+    let [r, w, k] = x.emitter().once_per_angle(x, || {
+        let near = reduce_near(x, &c);
+        match domain {
+            Domain::FromF16 => near,
+            Domain::Whole => x.abs().gt(c.limit).if_any(near, || reduce_far(x)),
+        }
+    });
     let square = r * r;
     // Written so that each term of sin(-0) is a zero of the sign that the sum needs.
     let sin = r - (r * square).mul_add(square.polynomial(c.sin), w);
     let cos = r.mul_add(r.mul_add(square.polynomial(c.cos), w), 1.0);
-    let size = (k & 1).ne(0).select(cos, sin);
+    let odd = (k & 1).ne(0);
+    let (size, k) =
+        if quarters == 0 { (odd.select(cos, sin), k) } else { (odd.select(sin, cos), k + quarters) };
     // Bit 1 of k is the sign.
     let (sign_bit, shift) = if x.dtype() == DType::F32 { (i64::from(i32::MIN), 30) } else { (i64::MIN, 62) };
     (size.bits() ^ ((k << shift) & sign_bit)).float_of_bits()
 }
 
 /// r, w and an integer whose low bits are k, for |x| up to the limit; NaN for an infinity.
-fn reduce_near<'e>(x: Expr<'e>, quarters: i64, c: &Constants) -> [Expr<'e>; 3] {
-    // The rounding constant carries the quarters into the low bits, and takes them out of n again.
-    let shifter = x.layout().shifter() + quarters as f64;
+fn reduce_near<'e>(x: Expr<'e>, c: &Constants) -> [Expr<'e>; 3] {
+    let shifter = x.layout().shifter();
     let shifted = x.mul_add(FRAC_2_PI, shifter);
     let n = shifted - shifter;
     let [p1, p2, p3] = c.half_pi;
@@ -107,9 +110,8 @@ fn reduce_near<'e>(x: Expr<'e>, quarters: i64, c: &Constants) -> [Expr<'e>; 3] {
 }
 
 /// The same for any |x| above the limit.
-fn reduce_far(x: Expr<'_>, quarters: i64) -> [Expr<'_>; 3] {
+fn reduce_far(x: Expr<'_>) -> [Expr<'_>; 3] {
     let [r, w, k] = if x.dtype() == DType::F32 { reduce_f32(x) } else { reduce_f64(x) };
     // Adds 0, or NaN for an infinity.
-    let r = x.mul_add(0.0, r);
-    [r, w, if quarters == 0 { k } else { k + quarters }]
+    [x.mul_add(0.0, r), w, k]
 }

@@ -1,9 +1,11 @@
 //! What the lowered program looks like.
 
 use super::{evaluate, lowered, program_of};
+use crate::backend::PassLevel;
 use crate::dtype::DType;
 use crate::ir::{Block, Builder, Inst, ParamKind, Program};
 use crate::op::{Class, Op};
+use crate::passes;
 
 /// Ops that every lane runs: what the function became, without literals and cold blocks.
 pub(super) fn hot_ops(program: &Program) -> usize {
@@ -96,4 +98,27 @@ fn literals_are_shared() {
     }
     let division = program.body.insts.iter().find(|i| i.op == Op::Div).expect("the reciprocal");
     assert_eq!(division.args[0], one);
+}
+
+/// The passes behind this one keep its bits, and find that sine and cosine share their reduction.
+#[test]
+fn sine_and_cosine_of_one_angle_share_the_reduction() {
+    let mut b = Builder::new();
+    let (x, out) = (b.param(ParamKind::In, DType::F32), b.param(ParamKind::Out, DType::F32));
+    let value = b.read(Op::Load, x);
+    let (sine, cosine) = (b.op(Op::Sin, &[value]), b.op(Op::Cos, &[value]));
+    let sum = b.op(Op::Add, &[sine, cosine]);
+    b.store(out, sum);
+    let mut program = b.finish(false);
+    super::super::run(&mut program);
+    let plain = program.clone();
+    passes::run(&mut program, PassLevel::Full, &passes::Options::default(), &mut |_, _| ());
+
+    let angles = (0..2000u64).map(|i| i * 0x1f_fff1 & 0xffff_ffff).collect();
+    let angles = [angles];
+    assert_eq!(evaluate(&plain, &angles), evaluate(&program, &angles));
+    let cold_blocks = program.body.insts.iter().filter(|i| i.op == Op::IfAny).count();
+    assert_eq!(cold_blocks, 1);
+    let sine = hot_ops(&lowered(Op::Sin, DType::F32));
+    assert!(hot_ops(&program) < sine + 10, "{} ops for both, {sine} for one", hot_ops(&program));
 }
