@@ -125,12 +125,12 @@ struct Kernel {
     pool: Arc<Pool>,
 }
 
-/// Below this many instructions over all lanes a launch stays on the calling thread: waking a worker costs as
-/// much as some tens of thousands of them.
-const SMALL_LAUNCH: u64 = 1 << 17;
+/// Below this many vector instructions in all a launch stays on the calling thread: they take some 20 us, about what it
+/// costs to wake a worker and wait for it.
+const SMALL_LAUNCH: u64 = 1 << 16;
 
-/// A thread takes at least this much at a time.
-const SMALL_BLOCK: u64 = 1 << 15;
+/// A thread takes at least this many at a time.
+const SMALL_BLOCK: u64 = 1 << 13;
 
 /// Programs with more instructions may need more stack than a caller has.
 const DEEP_FRAME: usize = 4000;
@@ -208,15 +208,19 @@ impl Kernel {
     /// How many units of lanes there are, and how many of them make a block for one thread.
     fn split(&self, lanes: u64, unit: u64) -> (u64, u64) {
         let units = lanes.div_ceil(unit);
-        let work = lanes.saturating_mul(self.cost);
-        let blocks = (work / SMALL_BLOCK).clamp(1, 4 * self.pool.threads() as u64);
+        let blocks = (self.work(lanes) / SMALL_BLOCK).clamp(1, 4 * self.pool.threads() as u64);
         (units, units.div_ceil(blocks).max(1))
+    }
+
+    /// Roughly the vector instructions of a launch.
+    fn work(&self, lanes: u64) -> u64 {
+        lanes.saturating_mul(self.cost) / u64::from(self.width)
     }
 
     fn share(&self, lanes: u64) -> Share {
         if self.instructions > DEEP_FRAME {
             Share::Workers
-        } else if lanes.saturating_mul(self.cost) < SMALL_LAUNCH {
+        } else if self.work(lanes) < SMALL_LAUNCH {
             Share::Caller
         } else {
             Share::All

@@ -49,7 +49,7 @@ fn fifty_thousand_ops() {
 /// Around the length above which every vector takes the masked form.
 #[test]
 fn long_programs_with_a_tail() {
-    for n in [1390, 1410] {
+    for n in [140, 170] {
         check(&line(n), &[floats(100), Input::Memory(vec![0; 100])], &[3, 16, 100], 0, Equal::Values);
     }
 }

@@ -28,8 +28,8 @@ pub(crate) const BODY: &str = "body";
 pub(crate) const FINISH: &str = "finish";
 
 /// Above this many instructions the loop over full vectors is left out and every vector takes the masked form: the
-/// code is then half as long, and masks cost little beside so much work.
-const LONG_BODY: usize = 1500;
+/// code, and the time to make it, is then half as long, and masks cost little beside so much work.
+const LONG_BODY: usize = 256;
 
 /// Writes the function that runs lanes.
 pub(super) fn body<'c>(
