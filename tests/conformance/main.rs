@@ -4,4 +4,6 @@ mod devices;
 mod file_cases;
 mod host;
 mod launch;
+mod passes;
+mod random_programs;
 mod scale;
