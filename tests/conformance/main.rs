@@ -5,5 +5,7 @@ mod devices;
 mod file_cases;
 mod host;
 mod launch;
+mod passes;
+mod random_ir;
 mod recorder;
 mod scale;
