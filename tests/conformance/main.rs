@@ -1,4 +1,9 @@
 //! Tests that span crates.
 
+mod decisions;
+mod devices;
 mod file_cases;
+mod host;
 mod launch;
+mod recorder;
+mod scale;
