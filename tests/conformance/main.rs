@@ -4,3 +4,4 @@ mod devices;
 mod file_cases;
 mod host;
 mod launch;
+mod semantics;
