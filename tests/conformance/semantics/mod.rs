@@ -8,7 +8,11 @@ mod check;
 mod exact;
 mod grid;
 
+mod atomics;
+mod bounds;
 mod casts;
 mod floats;
 mod integers;
+mod memory_values;
+mod reductions;
 mod rewrites;
