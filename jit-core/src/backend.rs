@@ -6,7 +6,6 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::Program;
 
@@ -200,9 +199,4 @@ pub fn allocate_host(bytes: usize) -> Result<Allocation, Error> {
         // SAFETY: `ptr` came from `alloc` with this layout and is given back once.
         unsafe { std::alloc::dealloc(ptr, layout) }
     }))
-}
-
-/// The element types a kernel touches, for messages.
-pub fn dtype_list(types: &[DType]) -> String {
-    types.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ")
 }

@@ -1,7 +1,10 @@
 //! Tests that span crates.
 
+mod decisions;
 mod devices;
 mod file_cases;
 mod host;
 mod launch;
+mod recorder;
+mod scale;
 mod semantics;

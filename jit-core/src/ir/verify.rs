@@ -238,14 +238,15 @@ impl<'a> Verifier<'a> {
             _ => 0,
         };
         for (what, wanted, got) in [
-            ("operands", operands, inst.args.len()),
-            ("results", results..=results, inst.results.len()),
-            ("blocks", blocks..=blocks, inst.blocks.len()),
+            ("operand", operands, inst.args.len()),
+            ("result", results..=results, inst.results.len()),
+            ("block", blocks..=blocks, inst.blocks.len()),
         ] {
             if !wanted.contains(&got) {
                 let (low, high) = wanted.into_inner();
                 let wanted = if low == high { low.to_string() } else { format!("{low} or {high}") };
-                return Err(format!("`{}` has {wanted} {what}, not {got}", op.name()));
+                let plural = if high == 1 { "" } else { "s" };
+                return Err(format!("`{}` has {wanted} {what}{plural}, not {got}", op.name()));
             }
         }
         let indexed = matches!(class, Class::Read | Class::Effect);

@@ -305,3 +305,111 @@ fn binary(op: Op, a: Range, b: Range, dtype: DType) -> Range {
         _ => all,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BINARY: [Op; 15] = [
+        Op::Add,
+        Op::Sub,
+        Op::Mul,
+        Op::MulHi,
+        Op::Div,
+        Op::Rem,
+        Op::Min,
+        Op::Minimum,
+        Op::Max,
+        Op::Maximum,
+        Op::And,
+        Op::Or,
+        Op::Xor,
+        Op::Shl,
+        Op::Shr,
+    ];
+
+    /// Intervals about the places where ops change their behaviour.
+    fn intervals(dtype: DType) -> Vec<Range> {
+        let ends: &[i128] = match dtype.is_signed() {
+            true => &[-128, -127, -9, -1, 0, 1, 5, 8, 127],
+            false => &[0, 1, 3, 7, 8, 9, 130, 254, 255],
+        };
+        let upwards =
+            |&low: &i128| ends.iter().filter(move |&&high| low <= high).map(move |&h| Range::new(low, h));
+        ends.iter().flat_map(upwards).collect()
+    }
+
+    fn bits(dtype: DType, value: i128) -> u64 {
+        value as u64 & dtype.mask()
+    }
+
+    #[test]
+    fn ranges_hold_every_result() {
+        for dtype in [DType::U8, DType::I8] {
+            for (a, b) in
+                intervals(dtype).into_iter().flat_map(|a| intervals(dtype).into_iter().map(move |b| (a, b)))
+            {
+                for op in BINARY {
+                    let range = binary(op, a, b, dtype).or_wrapped(dtype);
+                    // All of the operands' ends and neighbours, and every third between.
+                    for x in (a.low..=a.high).step_by(3).chain([a.high]) {
+                        for y in (b.low..=b.high).step_by(3).chain([b.high]) {
+                            let got = scalar::evaluate(op, dtype, dtype, &[bits(dtype, x), bits(dtype, y)]);
+                            let got = Range::constant(dtype, got).low;
+                            assert!(
+                                range.low <= got && got <= range.high,
+                                "{op:?} of {dtype} {x} in {a:?} and {y} in {b:?} is {got}, outside {range:?}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_counted_is_at_most_the_counter() {
+        let dtype = DType::U8;
+        for (a, b) in
+            intervals(dtype).into_iter().flat_map(|a| intervals(dtype).into_iter().map(move |b| (a, b)))
+        {
+            for (a_counted, b_counted) in [(true, false), (false, true), (true, true)] {
+                for op in BINARY {
+                    let range =
+                        binary(op, a.counted(a_counted), b.counted(b_counted), dtype).or_wrapped(dtype);
+                    if !range.up_to_counter {
+                        continue;
+                    }
+                    for x in [a.low, a.high] {
+                        for y in [b.low, b.high] {
+                            let got = scalar::evaluate(op, dtype, dtype, &[bits(dtype, x), bits(dtype, y)]);
+                            // The least counter that both operands allow.
+                            let counter = (if a_counted { x } else { 0 }).max(if b_counted { y } else { 0 });
+                            assert!(i128::from(got) <= counter, "{op:?} of {x} and {y} is {got}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_lengths_that_hold_are_demanded() {
+        let text = "param p0: in u32\nparam p1: in u32\nparam p2: in u32\nbody {
+          v0: u32 = counter
+          v1: u8 = cast v0
+          v2: u32 = gather p0[v1]
+          v3: u32 = gather p1[v1]
+          v4: u32 = gather p2[v0]
+        }";
+        let promised = |lens: [u64; 3], counter_end: u64| -> Vec<bool> {
+            let mut program = crate::ir::parse(text).expect("a program");
+            run(&mut program, &Bounds::Within { lens: lens.to_vec(), counter_end });
+            let need = program.required_lens(counter_end, 0);
+            assert!(need.iter().zip(lens).all(|(&need, len)| need <= len), "{need:?} of {lens:?}");
+            program.body.insts.iter().filter(|i| i.op == Op::Gather).map(|i| i.in_bounds).collect()
+        };
+        assert_eq!(promised([256, 255, 10], 10), [true, true, true], "the second by the lanes");
+        assert_eq!(promised([256, 255, 10], 1000), [true, false, false]);
+    }
+}

@@ -11,6 +11,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::dtype::DType;
 use crate::ir::{Block, Inst, ParamKind, Program, Value};
 use crate::op::{Class, Op};
 
@@ -21,27 +22,23 @@ pub fn run(program: &mut Program) {
         is_inout: params.iter().map(|p| p.kind == ParamKind::InOut).collect(),
         types: values,
         replacement: (0..values.len() as u32).map(Value).collect(),
-        available: FxHashMap::default(),
+        available: FxHashMap::with_capacity_and_hasher(body.insts.len(), Default::default()),
         log: Vec::new(),
     };
-    pass.scoped(body);
+    pass.block(body);
     if let Some(finish) = finish {
-        pass.scoped(finish);
+        pass.available.clear();
+        pass.block(finish);
     }
 }
 
-/// What two instructions must share to be equal.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    op: Op,
-    dtype: crate::dtype::DType,
-    imm: u64,
-    args: [u32; 3],
-}
+/// What two instructions must share to be equal: op, type and third operand; literal, parameter or table; two operands.
+/// Packed, since hashing is most of the pass's work.
+type Key = [u64; 3];
 
 struct Pass<'a> {
     is_inout: Vec<bool>,
-    types: &'a [crate::dtype::DType],
+    types: &'a [DType],
     replacement: Vec<Value>,
     available: FxHashMap<Key, Value>,
     /// The keys in scope, in order of their instructions.
@@ -115,6 +112,12 @@ impl Pass<'_> {
         if inst.op.is_commutative() {
             args[..2].sort_unstable();
         }
-        Some(Key { op: inst.op, dtype: self.types[inst.result().index()], imm: inst.imm, args })
+        let dtype = self.types[inst.result().index()];
+        let pair = |low: u64, high: u32| low | u64::from(high) << 32;
+        Some([
+            pair(inst.op as u64 | (dtype as u64) << 8, args[2]),
+            inst.imm,
+            pair(u64::from(args[0]), args[1]),
+        ])
     }
 }

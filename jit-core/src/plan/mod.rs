@@ -47,7 +47,7 @@ pub(crate) enum Step {
         to: Memory,
     },
     /// Launches a kernel.
-    Launch(Stage),
+    Launch(Box<Stage>),
 }
 
 /// A kernel of a plan.

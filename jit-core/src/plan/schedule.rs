@@ -36,7 +36,7 @@ pub(crate) fn plan(trace: &Trace, canonical: &Canonical, roots: &[NodeId], fuse:
                 steps.push(Step::Copy { from: schedule.memory[&write.target], to: write.location() });
             }
         }
-        steps.push(Step::Launch(emit(&schedule, key)));
+        steps.push(Step::Launch(Box::new(emit(&schedule, key))));
     }
     let evaluated = schedule.evaluated();
     Plan { steps, slots: schedule.slots, evaluated }

@@ -481,6 +481,19 @@ impl Trace {
         ))
     }
 
+    /// That a node is no lane's value inside a region.
+    pub(crate) fn check_top_level(&self, what: &str, id: NodeId) -> Result<(), Misuse> {
+        let scope = self.node(id).scope;
+        if scope == 0 {
+            return Ok(());
+        }
+        Err(Misuse(format!(
+            "{what} needs a value from outside of regions; this one (made at {}) belongs to a {}, return it from the closure",
+            self.made_at(&[id]),
+            self.scopes.describe(scope)
+        )))
+    }
+
     fn width_mismatch(&self, op: Op, width: u64, size: u64) -> Misuse {
         Misuse(format!(
             "`{}` brings a value of {size} elements into a region of {width} lanes; sizes must be equal or 1",

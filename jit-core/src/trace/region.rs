@@ -59,8 +59,11 @@ pub fn while_loop(
 
     let test = condition(&placeholders(device, scope)).bind(device);
     or_panic(device.with_trace(|t| t.end_condition(scope, test.into_id())));
-    let next: Vec<NodeId> =
-        body(placeholders(device, scope)).into_iter().map(|v| v.bind(device).into_id()).collect();
+    let mut next = Vec::new();
+    for value in body(placeholders(device, scope)) {
+        next.push(value.bind(device));
+    }
+    let next = next.into_iter().map(Var::into_id).collect();
     or_panic(device.with_trace(|t| t.end_scope(scope, next, &types)));
 
     open.close();
@@ -85,26 +88,46 @@ pub fn if_else(
     let all: Vec<&Var> = std::iter::once(mask).chain(arguments).collect();
     let bound = Bound::new(device, &all, at);
     let (condition, args) = (bound.ids[0], &bound.ids[1..]);
-    let branch = |body: &mut dyn FnMut(Vec<Var>) -> Vec<Var>, expected: Option<&[DType]>| {
+    let branch = Branch { device, outer, condition, args, at };
+    let (first, types) = branch.trace(then, None);
+    let (second, _) = branch.trace(otherwise, Some(&types));
+    let scopes = [first.take(), second.take()];
+    let results = device.with_trace(|t| t.close_region(Op::If, outer, &scopes, Some(condition), args, at));
+    results.into_iter().zip(types).map(|(id, dtype)| Var::bound(device, dtype, id)).collect()
+}
+
+/// What both sides of a branch share.
+struct Branch<'a> {
+    device: Device,
+    outer: u32,
+    condition: NodeId,
+    args: &'a [NodeId],
+    at: At,
+}
+
+impl Branch<'_> {
+    /// Traces one side, whose results must have the `expected` types.
+    #[track_caller]
+    fn trace(
+        &self,
+        body: impl FnOnce(Vec<Var>) -> Vec<Var>,
+        expected: Option<&[DType]>,
+    ) -> (Ended, Vec<DType>) {
+        let Branch { device, outer, condition, args, at } = *self;
         let scope = or_panic(
             device.with_trace(|t| t.open_scope(outer, ScopeKind::Branch, Some(condition), args, at)),
         );
         let open = Open::enter(device, scope);
-        let yields: Vec<Var> =
-            body(placeholders(device, scope)).into_iter().map(|v| v.bind(device)).collect();
+        let mut yields = Vec::new();
+        for value in body(placeholders(device, scope)) {
+            yields.push(value.bind(device));
+        }
         let types: Vec<DType> = yields.iter().map(Var::dtype).collect();
-        let expected = expected.unwrap_or(&types);
         let ids = yields.into_iter().map(Var::into_id).collect();
-        or_panic(device.with_trace(|t| t.end_scope(scope, ids, expected)));
+        or_panic(device.with_trace(|t| t.end_scope(scope, ids, expected.unwrap_or(&types))));
         open.close();
         (Ended { device, scope: Some(scope) }, types)
-    };
-    let (mut then, mut otherwise) = (Some(then), Some(otherwise));
-    let (first, types) = branch(&mut |a| (then.take().expect("called once"))(a), None);
-    let (second, _) = branch(&mut |a| (otherwise.take().expect("called once"))(a), Some(&types));
-    let scopes = [first.take(), second.take()];
-    let results = device.with_trace(|t| t.close_region(Op::If, outer, &scopes, Some(condition), args, at));
-    results.into_iter().zip(types).map(|(id, dtype)| Var::bound(device, dtype, id)).collect()
+    }
 }
 
 /// Handles of a scope's placeholders.

@@ -165,6 +165,7 @@ impl Var {
         }
         let result = device.with_trace(|t| {
             let ids = bind_all(t, &all, at);
+            t.check_top_level(op.name(), ids[0])?;
             let effect = t.effect(0, op, ids[0], Some(ids[1]), ids[2], ids.get(3).copied(), at);
             let version = effect.map(|e| {
                 let (dtype, size) = (t.node(ids[0]).dtype, t.node(ids[0]).size);
@@ -212,6 +213,7 @@ impl Var {
         let Some(device) = self.device else {
             return Ok(literal_bytes(self.dtype, self.payload, 1));
         };
+        or_panic(device.with_trace(|t| t.check_top_level("reading an array", self.id())));
         evaluate(device, &[self.id()])?;
         let (storage, payload, size) = device.with_trace(|t| {
             let node = t.node(self.id());
@@ -329,10 +331,11 @@ impl BufferVar {
     pub fn new(value: &Var) -> BufferVar {
         region::forbid("making a buffer");
         let device = value.device.expect("a buffer needs a device; bind the literal first");
-        let key = device.with_trace(|t| {
+        let key = or_panic(device.with_trace(|t| {
+            t.check_top_level("a buffer", value.id())?;
             t.retain(value.id());
-            t.new_place(value.id())
-        });
+            Ok(t.new_place(value.id()))
+        }));
         BufferVar { device, key, dtype: value.dtype }
     }
 
@@ -394,6 +397,7 @@ impl BufferVar {
         } else {
             panic!("setting a buffer of {size} elements to an array of {}", value.size());
         };
+        or_panic(self.device.with_trace(|t| t.check_top_level("setting a buffer", value.id())));
         self.device.with_trace(|t| t.set_current(self.key, value.into_id()));
     }
 
@@ -514,6 +518,7 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
         .map(|v| v.id())
         .chain(snapshots.iter().map(Var::id))
         .collect();
+    or_panic(device.with_trace(|t| roots.iter().try_for_each(|&r| t.check_top_level("evaluating", r))));
     // A snapshot's own count would look like somebody who keeps the version; the place already holds one.
     evaluate(device, &roots)?;
     let events: Vec<Event> = device.with_trace(|t| {
