@@ -9,3 +9,4 @@ mod passes;
 mod random_ir;
 mod recorder;
 mod scale;
+mod semantics;
