@@ -239,7 +239,8 @@ fn duplicate_scatter_stores_one_value() {
         let index = b.op(Op::Rem, &[lane, three]);
         b.scatter(Op::Scatter, target, v, index, None);
         let program = b.finish(false);
-        let values: Vec<u64> = (0..999).map(|i| u64::wrapping_mul(i, 0x0101_0101_0101_0101) & dtype.mask()).collect();
+        let values: Vec<u64> =
+            (0..999).map(|i| u64::wrapping_mul(i, 0x0101_0101_0101_0101) & dtype.mask()).collect();
         for (name, backend) in backends() {
             let inputs = [vec![0; 3], values.clone()].map(Input::Memory);
             let got = &run(backend, &program, &inputs, 999)[0];
