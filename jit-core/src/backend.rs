@@ -6,7 +6,6 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::Program;
 
@@ -88,8 +87,8 @@ pub trait CompiledKernel: Any + Send + Sync {
     /// Every memory argument is valid for its length times the parameter's element size, for reading and, unless
     /// the parameter is `in`, for writing, until the call returns; nobody else writes to it, nor reads what
     /// the kernel writes; the arguments match the program's parameters in number, kind and order, and each
-    /// length is at least the parameter's `min_len`, and at least `lanes` where the program loads or stores
-    /// by lane.
+    /// length is at least what [`Program::required_lens`] says: the parameter's `min_len`, and `lanes` where the
+    /// program loads or stores by lane.
     ///
     /// # Errors
     /// [`Error::Execution`] if it could not run.
@@ -200,9 +199,4 @@ pub fn allocate_host(bytes: usize) -> Result<Allocation, Error> {
         // SAFETY: `ptr` came from `alloc` with this layout and is given back once.
         unsafe { std::alloc::dealloc(ptr, layout) }
     }))
-}
-
-/// The element types a kernel touches, for messages.
-pub fn dtype_list(types: &[DType]) -> String {
-    types.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ")
 }

@@ -45,7 +45,7 @@ impl Builder {
 
     /// Adds a parameter.
     pub fn param(&mut self, kind: ParamKind, dtype: DType) -> ParamId {
-        self.program.params.push(Param { kind, dtype, min_len: 0 });
+        self.program.params.push(Param { kind, dtype, min_len: 0, spans_lanes: false });
         ParamId(self.program.params.len() as u32 - 1)
     }
 

@@ -1,0 +1,195 @@
+//! The reachable graph as flat words.
+//!
+//! Nodes are numbered breadth first from the roots. The order is canonical but not topological; whoever needs
+//! operands first computes that on a miss. Literals are typed holes unless special; sizes are classes in
+//! order of appearance, and 1 is structure.
+
+use crate::dtype::{DType, is_nan};
+use crate::op::{Class, Op, scalar};
+use crate::trace::{NodeId, Trace};
+
+/// The canonical form of what some roots need, with the order it was written in. Reused between evaluations.
+#[derive(Default)]
+pub(crate) struct Canonical {
+    /// The words; equal words mean equal work up to sizes and literal values.
+    pub(crate) words: Vec<u64>,
+    /// Every reachable node; the position is its number.
+    pub(crate) order: Vec<NodeId>,
+    /// How many counts on each node are held within this graph.
+    pub(crate) edges: Vec<u32>,
+    /// The distinct sizes other than 1, in order of appearance.
+    sizes: Vec<u64>,
+    /// Nodes whose outside counts are structure: targets of writes, and results that can only be had now.
+    shared: Vec<u32>,
+}
+
+const SPECIAL: u64 = 1 << 24;
+
+impl Canonical {
+    /// Writes the canonical form of `roots`.
+    pub(crate) fn write(&mut self, trace: &mut Trace, roots: &[NodeId]) {
+        self.words.clear();
+        self.order.clear();
+        self.edges.clear();
+        self.sizes.clear();
+        self.shared.clear();
+        let stamp = trace.new_stamp();
+        self.words.push(roots.len() as u64);
+        for &root in roots {
+            let number = self.visit(trace, stamp, root);
+            self.words.push(number);
+        }
+        let mut at = 0;
+        while at < self.order.len() {
+            self.node(trace, stamp, at);
+            at += 1;
+        }
+        // Whether anybody outside holds such a node decides what is copied and what is stored.
+        for &number in &self.shared {
+            let outside = trace.node(self.order[number as usize]).refs > self.edges[number as usize];
+            self.words.push(u64::from(number) << 1 | u64::from(outside));
+        }
+    }
+
+    /// Whether anything outside of this graph holds a count on a node.
+    pub(crate) fn held_outside(&self, trace: &Trace, number: u32) -> bool {
+        trace.node(self.order[number as usize]).refs > self.edges[number as usize]
+    }
+
+    fn visit(&mut self, trace: &mut Trace, stamp: u32, id: NodeId) -> u64 {
+        let node = trace.slab.get_mut(id);
+        if node.stamp != stamp {
+            node.stamp = stamp;
+            node.number = self.order.len() as u32;
+            self.order.push(id);
+            self.edges.push(0);
+        }
+        u64::from(node.number)
+    }
+
+    fn edge(&mut self, trace: &mut Trace, stamp: u32, id: NodeId) -> u64 {
+        let number = self.visit(trace, stamp, id);
+        self.edges[number as usize] += 1;
+        number
+    }
+
+    fn node(&mut self, trace: &mut Trace, stamp: u32, at: usize) {
+        let id = self.order[at];
+        let node = trace.node(id);
+        let (op, dtype, size, payload, count) =
+            (node.op, node.dtype, node.size, node.payload, node.operand_count as usize);
+        let operands = node.operands;
+        let class = self.size_class(size);
+        let word = op as u64 | (dtype as u64) << 8 | (count as u64) << 16 | class << 32;
+        match op {
+            Op::Literal if is_special(dtype, payload) => self.words.extend([word | SPECIAL, payload]),
+            Op::LaneCount => {
+                let class = self.size_class(payload);
+                self.words.extend([word, class]);
+            }
+            Op::Placeholder | Op::Memory | Op::Result | Op::Version => self.words.extend([word, payload]),
+            _ => self.words.push(word),
+        }
+        let mut packed = 0;
+        for (i, &operand) in operands[..count].iter().enumerate() {
+            let number = self.edge(trace, stamp, operand);
+            packed = packed << 32 | number;
+            if i % 2 == 1 || i + 1 == count {
+                self.words.push(packed);
+                packed = 0;
+            }
+        }
+        match op.class() {
+            Class::Region => self.region(trace, stamp, id, payload, at),
+            Class::Effect => {
+                self.shared.push(at as u32);
+                if trace.node(id).scope == 0 {
+                    self.shared.push(trace.node(operands[0]).number);
+                    self.part(trace, stamp, id, Op::Version, 0);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn region(&mut self, trace: &mut Trace, stamp: u32, id: NodeId, record: u64, at: usize) {
+        let region = trace.scopes.region(record);
+        let mut header = vec![region.operands.len() as u64, region.arguments as u64];
+        header.extend(region.memories.iter().map(|&w| u64::from(w)));
+        for &scope in &region.scopes {
+            let scope = trace.scopes.get(scope);
+            header.extend([
+                scope.placeholders.len() as u64,
+                scope.sequence.len() as u64,
+                scope.condition_sequence as u64,
+                u64::from(scope.condition.is_some()),
+                scope.yields.len() as u64,
+            ]);
+        }
+        let results = region.results;
+        let versions: Vec<usize> = (0..region.memories.len()).filter(|&i| region.memories[i]).collect();
+        let targets: Vec<NodeId> = versions.iter().map(|&i| region.memory_operands()[i]).collect();
+        let members: Vec<NodeId> =
+            region.operands.iter().copied().chain(region.inner(&trace.scopes)).collect();
+        let top_level = trace.node(id).scope == 0;
+        self.words.extend(header);
+        for member in members {
+            let number = self.edge(trace, stamp, member);
+            self.words.push(number);
+        }
+        if top_level {
+            for target in targets {
+                self.shared.push(trace.node(target).number);
+            }
+            for which in versions {
+                self.part(trace, stamp, id, Op::Version, which as u64);
+            }
+            for which in 0..results {
+                if let Some(number) = self.part(trace, stamp, id, Op::Result, which as u64) {
+                    self.shared.push(number);
+                }
+            }
+        }
+        let _ = at;
+    }
+
+    /// Visits a live version or result, so that evaluating its effect evaluates it too.
+    fn part(&mut self, trace: &mut Trace, stamp: u32, of: NodeId, op: Op, which: u64) -> Option<u32> {
+        let part = trace.part(of, op, which);
+        match part {
+            None => {
+                self.words.push(u64::MAX);
+                None
+            }
+            Some(part) => {
+                let number = self.visit(trace, stamp, part);
+                self.words.push(number);
+                Some(number as u32)
+            }
+        }
+    }
+
+    fn size_class(&mut self, size: u64) -> u64 {
+        if size == 1 {
+            return 0;
+        }
+        let at = self.sizes.iter().position(|&s| s == size).unwrap_or_else(|| {
+            self.sizes.push(size);
+            self.sizes.len() - 1
+        });
+        at as u64 + 1
+    }
+}
+
+/// Literals that are structure. This must be at least as fine as what kernels treat as structure
+/// ([`crate::ir::Program::canonical_words`]), so powers of two count wherever they stand.
+fn is_special(dtype: DType, bits: u64) -> bool {
+    if dtype == DType::Bool {
+        return true;
+    }
+    if dtype.is_float() {
+        let value = scalar::as_f64(dtype, bits);
+        return value == 0.0 || value.abs() == 1.0 || value.is_infinite() || is_nan(dtype, bits);
+    }
+    bits & bits.wrapping_sub(1) == 0 || bits == dtype.mask()
+}

@@ -1,0 +1,71 @@
+//! From the roots of a trace to kernels in order.
+//!
+//! - `canonical`: the reachable graph as flat words, equal for equal work whatever the node numbers, literals
+//!   and sizes are. A plan is looked up by them, so the rest of this module runs once per structure.
+//! - `schedule`: which kernel computes what: levels, stages, what must exist in memory, in place or copied.
+//! - `emit`: the program of each stage.
+//!
+//! A boundary between kernels exists only where memory must exist: the source of a gather, a reduction's result
+//! used by lanes, a scatter's target, another width. Elementwise work is recomputed in each kernel that needs
+//! it; the results of regions and effects are stored when another kernel needs them.
+
+mod canonical;
+mod emit;
+mod schedule;
+
+pub(crate) use canonical::Canonical;
+pub(crate) use schedule::plan;
+
+use crate::dtype::DType;
+use crate::ir::{Program, Value};
+
+/// What to run for one canonical form. Numbers are positions in [`Canonical::order`].
+pub(crate) struct Plan {
+    pub(crate) steps: Vec<Step>,
+    /// Memory that the plan makes: element type, and the node whose size it has.
+    pub(crate) slots: Vec<(DType, u32)>,
+    /// Nodes that are evaluated afterwards, and where their elements are.
+    pub(crate) evaluated: Vec<(u32, Memory)>,
+}
+
+/// Where elements are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub(crate) enum Memory {
+    /// The storage of an evaluated node.
+    Leaf(u32),
+    /// A slot of the plan.
+    Slot(u32),
+}
+
+/// One thing to do; steps run in order.
+pub(crate) enum Step {
+    /// Copies all elements of an array.
+    Copy {
+        /// From where.
+        from: Memory,
+        /// To where.
+        to: Memory,
+    },
+    /// Launches a kernel.
+    Launch(Box<Stage>),
+}
+
+/// A kernel of a plan.
+pub(crate) struct Stage {
+    pub(crate) program: Program,
+    /// The program's literals and the literal nodes they came from.
+    pub(crate) literals: Vec<(Value, u32)>,
+    /// What each parameter is.
+    pub(crate) args: Vec<Source>,
+    /// The node whose size is the number of lanes; none for a single lane.
+    pub(crate) lanes: Option<u32>,
+}
+
+/// What a parameter gets at launch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Source {
+    /// Memory.
+    Memory(Memory),
+    /// The number that a `lane_count` node stands for.
+    Count(u32),
+}

@@ -1,0 +1,253 @@
+//! A device: a backend, its trace behind one lock, its stream, its caches.
+
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::backend::{Backend, Caps, DeviceKind};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::interp::{Interpreter, Mode};
+use crate::runtime::{Evaluator, Event, History, KernelRecord, Lane, Storage};
+use crate::trace::{NodeId, PlaceKey, Trace};
+
+/// A device. Cheap to copy; lives as long as the process.
+#[derive(Clone, Copy)]
+pub struct Device(&'static Shared);
+
+/// How a device works, beyond its backend.
+#[derive(Clone, Debug)]
+pub struct DeviceOptions {
+    /// Whether equal nodes are one and known values are folded while tracing. Off only to check that this changes no
+    /// result.
+    pub simplify: bool,
+    /// Whether nodes share kernels. Off only to check that this changes no result.
+    pub fuse: bool,
+    /// Whether new memory is filled with a pattern before use, so that reading what was never written is noticed.
+    pub poison: bool,
+}
+
+impl Default for DeviceOptions {
+    fn default() -> Self {
+        DeviceOptions { simplify: true, fuse: true, poison: false }
+    }
+}
+
+/// What a device holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Nodes of the trace, evaluated or not.
+    pub nodes: usize,
+    /// Arrays in memory.
+    pub storages: usize,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Kernel structures in the cache.
+    pub kernels: usize,
+}
+
+pub(crate) struct Shared {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) options: DeviceOptions,
+    pub(crate) lane: Lane,
+    pub(crate) history: Mutex<History>,
+    /// Serialises evaluations: one plans, compiles and submits at a time. Taken before the trace's lock.
+    pub(crate) evaluator: Mutex<Evaluator>,
+    trace: Mutex<Trace>,
+    /// What was dropped while the trace was locked.
+    deferred: Mutex<Vec<Dropped>>,
+    /// Whether `deferred` has anything in it.
+    has_deferred: AtomicBool,
+    number: u64,
+}
+
+/// A handle's count that is to be given back.
+pub(crate) enum Dropped {
+    Node(NodeId),
+    Place(PlaceKey),
+}
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+impl Device {
+    /// A device over a backend. It is never freed: make few.
+    pub fn new(backend: Arc<dyn Backend>, options: DeviceOptions) -> Device {
+        let trace = Trace::new(options.simplify);
+        Device(Box::leak(Box::new(Shared {
+            backend,
+            options,
+            lane: Lane::new(),
+            history: Mutex::default(),
+            evaluator: Mutex::default(),
+            trace: Mutex::new(trace),
+            deferred: Mutex::default(),
+            has_deferred: AtomicBool::new(false),
+            // Only uniqueness matters.
+            number: COUNT.fetch_add(1, Ordering::Relaxed),
+        })))
+    }
+
+    /// A new device with the reference interpreter in that mode.
+    pub fn interpreter(mode: Mode) -> Device {
+        let whole = mode == Mode::Lowered;
+        let options = DeviceOptions { simplify: whole, fuse: whole, ..DeviceOptions::default() };
+        Device::new(Arc::new(Interpreter::new(mode)), options)
+    }
+
+    /// What its backend is and can do.
+    pub fn caps(&self) -> &'static Caps {
+        self.0.backend.caps()
+    }
+
+    /// The kind of device.
+    pub fn kind(&self) -> DeviceKind {
+        self.caps().kind
+    }
+
+    /// A name that tells devices apart: `cpu#1`.
+    pub fn name(&self) -> String {
+        format!("{}#{}", self.kind(), self.0.number)
+    }
+
+    /// The most recent launches, oldest first.
+    pub fn kernel_history(&self) -> Vec<KernelRecord> {
+        self.0.history.lock().records()
+    }
+
+    /// Number of launches since the device was made.
+    pub fn launch_count(&self) -> u64 {
+        self.0.history.lock().total()
+    }
+
+    /// Forgets the launches so far.
+    pub fn clear_kernel_history(&self) {
+        self.0.history.lock().clear();
+    }
+
+    /// The program of the last kernel launched, as the backend got it.
+    pub fn last_program(&self) -> Option<crate::ir::Program> {
+        self.0.evaluator.lock().last_program()
+    }
+
+    /// What the device holds.
+    pub fn memory(&self) -> MemoryStats {
+        let kernels = self.0.evaluator.lock().kernels();
+        self.with_trace(|trace| {
+            let (storages, bytes) = trace.storage_totals();
+            MemoryStats { nodes: trace.slab.live(), storages, bytes, kernels }
+        })
+    }
+
+    /// Makes the host wait for everything submitted so far.
+    ///
+    /// # Errors
+    /// The error of the last batch, or [`Error::HostSyncForbidden`].
+    pub fn sync(&self) -> Result<(), Error> {
+        self.0.lane.last().wait()
+    }
+
+    /// An event that completes when everything submitted so far is done.
+    pub fn record(&self) -> Event {
+        self.0.lane.last()
+    }
+
+    /// Queues a function among the device's work: everything submitted later waits for it. For tests that hold a
+    /// device still.
+    pub fn submit_call(&self, f: impl FnOnce() + Send + 'static) -> Event {
+        use crate::runtime::lane::{Batch, Work};
+        let done = Event::pending();
+        let work = vec![Work::Call(Box::new(f))];
+        let batch = Batch { work, keep: Vec::new(), after: Vec::new(), done: done.clone() };
+        // Under the evaluator's lock, as all submission.
+        let _evaluator = self.0.evaluator.lock();
+        self.0.lane.submit(batch, false);
+        done
+    }
+
+    pub(crate) fn shared(&self) -> &'static Shared {
+        self.0
+    }
+
+    /// Copies bytes into a new evaluated node; the caller gets a count on it.
+    pub(crate) fn upload(
+        &self,
+        dtype: DType,
+        len: u64,
+        bytes: &[u8],
+        at: &'static Location<'static>,
+    ) -> Result<NodeId, Error> {
+        let storage = Storage::new(&*self.0.backend, dtype, len, Event::complete())?;
+        assert_eq!(storage.bytes(), bytes.len(), "as many bytes as elements need");
+        // SAFETY: the storage has that many bytes, and nobody else knows it yet.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.ptr(), bytes.len()) };
+        Ok(self.with_trace(|trace| trace.data(dtype, len, Arc::new(storage), at)))
+    }
+
+    /// Runs `f` with the trace locked. What it freed is destroyed after the lock is given back.
+    pub(crate) fn with_trace<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
+        let mut trace = self.0.trace.lock();
+        self.drain_deferred(&mut trace);
+        let result = f(&mut trace);
+        self.unlock(trace);
+        result
+    }
+
+    /// Gives back a handle's count, now or, if the trace is locked, by whoever locks it next. Never blocks on the
+    /// trace.
+    pub(crate) fn give_back(&self, dropped: Dropped) {
+        if let Some(mut trace) = self.0.trace.try_lock() {
+            self.drain_deferred(&mut trace);
+            trace.give_back(dropped);
+            self.unlock(trace);
+            return;
+        }
+        self.0.deferred.lock().push(dropped);
+        // Release: whoever sees the flag sees the entry (the list has its own lock besides).
+        self.0.has_deferred.store(true, Ordering::Release);
+    }
+
+    fn drain_deferred(&self, trace: &mut Trace) {
+        // Acquire pairs with the store in `give_back`; a flag missed now is seen by the next holder.
+        if self.0.has_deferred.load(Ordering::Acquire) {
+            self.0.has_deferred.store(false, Ordering::Release);
+            let list = std::mem::take(&mut *self.0.deferred.lock());
+            for dropped in list {
+                trace.give_back(dropped);
+            }
+        }
+    }
+
+    fn unlock(&self, mut trace: parking_lot::MutexGuard<'_, Trace>) {
+        if trace.garbage.is_empty() {
+            return;
+        }
+        let garbage = std::mem::take(&mut trace.garbage);
+        drop(trace);
+        drop(garbage);
+    }
+}
+
+impl Trace {
+    fn give_back(&mut self, dropped: Dropped) {
+        match dropped {
+            Dropped::Node(id) => self.release(id),
+            Dropped::Place(key) => self.release_place(key),
+        }
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Device) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Device {}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Device({}, {})", self.name(), self.caps().description)
+    }
+}

@@ -1,0 +1,24 @@
+//! Devices, and how plans run on them.
+//!
+//! - `device`: a device and its lock, `event`: points in its work, `lane`: the work itself, in order.
+//! - `storage`: memory of evaluated arrays.
+//! - `cache`: kernels by structure. `history`: what was launched.
+//! - `evaluate`: from roots to a submitted batch.
+
+mod cache;
+mod device;
+mod evaluate;
+mod event;
+mod history;
+mod lane;
+mod storage;
+
+pub(crate) use cache::KernelCache;
+pub(crate) use device::Dropped;
+pub use device::{Device, DeviceOptions, MemoryStats};
+pub(crate) use evaluate::{Evaluator, evaluate};
+pub use event::{Event, forbid_host_sync};
+pub(crate) use history::History;
+pub use history::{CacheOutcome, KernelRecord};
+pub(crate) use lane::Lane;
+pub(crate) use storage::Storage;

@@ -1,0 +1,68 @@
+//! The memory of an evaluated array.
+
+use crate::backend::{Allocation, Arg, Backend};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::runtime::Event;
+
+/// The elements of one or more evaluated nodes, and the work that writes them last.
+pub(crate) struct Storage {
+    /// None for no elements.
+    allocation: Option<Allocation>,
+    len: u64,
+    /// Complete once the elements are there. Work on the same stream is ordered anyway; this is for the host.
+    pub(crate) written: parking_lot::Mutex<Event>,
+}
+
+impl Storage {
+    /// Uninitialised memory for `len` elements.
+    pub(crate) fn new(
+        backend: &dyn Backend,
+        dtype: DType,
+        len: u64,
+        written: Event,
+    ) -> Result<Storage, Error> {
+        let bytes = len.checked_mul(dtype.size() as u64).and_then(|b| usize::try_from(b).ok());
+        let allocation = match bytes {
+            Some(0) => None,
+            Some(bytes) if bytes <= isize::MAX as usize => Some(backend.allocate(bytes)?),
+            _ => {
+                return Err(Error::OutOfMemory {
+                    requested: len.saturating_mul(dtype.size() as u64),
+                    in_use: 0,
+                    cached: 0,
+                    holders: "more than an address space".to_owned(),
+                });
+            }
+        };
+        Ok(Storage { allocation, len, written: parking_lot::Mutex::new(written) })
+    }
+
+    /// Fills new memory with a pattern that is no plausible value.
+    pub(crate) fn poison(&self) {
+        // SAFETY: the allocation has that many bytes, and the storage is new, so nobody else touches it.
+        unsafe { std::ptr::write_bytes(self.ptr(), 0xc7, self.bytes()) };
+    }
+
+    /// As the argument of a kernel.
+    pub(crate) fn arg(&self) -> Arg {
+        Arg::Memory { ptr: self.ptr(), len: self.len }
+    }
+
+    pub(crate) fn ptr(&self) -> *mut u8 {
+        // Aligned for every element type, though never followed.
+        self.allocation.as_ref().map_or(std::ptr::without_provenance_mut(64), Allocation::ptr)
+    }
+
+    /// A copy of all bytes. The caller has waited for what writes them.
+    pub(crate) fn bytes_copy(&self) -> Vec<u8> {
+        // SAFETY: the allocation has that many bytes, initialised by the work that was waited for; whoever holds the
+        // array keeps later work from writing in place.
+        unsafe { std::slice::from_raw_parts(self.ptr(), self.bytes()) }.to_vec()
+    }
+
+    /// Bytes in use.
+    pub(crate) fn bytes(&self) -> usize {
+        self.allocation.as_ref().map_or(0, Allocation::bytes)
+    }
+}

@@ -1,0 +1,523 @@
+//! The trace: what has been asked for and not yet computed.
+//!
+//! A [`Trace`] is the graph of one device. Its nodes are values: a `scatter` does not change memory, it makes
+//! a node for the memory after it ([`Op::Version`]). A *place* (what users call a `Buffer`) names the current
+//! version of some memory. Inside a region (loop or branch) a buffer is a `memory` node that is bound to a version when
+//! the region closes.
+//!
+//! - [`node`](self): the 64-byte node; `slab`: storage, hash-consing, counts.
+//! - `scope`: open and closed regions, and where a node belongs.
+//! - `simplify`: what is folded while tracing.
+//! - `dump`: the text and Graphviz pictures.
+
+mod dump;
+mod fold;
+mod node;
+mod region;
+mod scope;
+mod simplify;
+mod slab;
+mod var;
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
+
+pub(crate) use fold::fold;
+pub use node::NodeId;
+pub(crate) use node::{Node, ORDERED};
+pub use region::{if_else, while_loop};
+pub(crate) use scope::ScopeKind;
+pub(crate) use slab::{Key, Slab};
+pub use var::{BufferVar, Var, eval};
+
+use crate::dtype::DType;
+use crate::op::{Class, Op};
+use crate::runtime::Storage;
+
+new_key_type! {
+    /// A place: what a buffer's handles name.
+    pub(crate) struct PlaceKey;
+    pub(crate) struct StorageKey;
+}
+
+/// A mistake of the program that builds the trace; the public layer panics with it at the caller's line.
+#[derive(Debug, Clone)]
+pub(crate) struct Misuse(pub(crate) String);
+
+/// What a buffer's handles name: the current version of some memory.
+pub(crate) struct Place {
+    pub(crate) current: NodeId,
+    pub(crate) dtype: DType,
+    pub(crate) size: u64,
+    /// Handles, and slots of open scopes.
+    refs: u32,
+}
+
+/// The graph of one device.
+pub(crate) struct Trace {
+    pub(crate) slab: Slab,
+    pub(crate) scopes: scope::Scopes,
+    places: SlotMap<PlaceKey, Place>,
+    storages: SlotMap<StorageKey, Arc<Storage>>,
+    /// Storage whose last node is gone; dropped after the lock is given back.
+    pub(crate) garbage: Vec<Arc<Storage>>,
+    /// The live `version` and `result` nodes of each effect and region, by position.
+    parts: FxHashMap<(NodeId, Op, u64), NodeId>,
+    /// Whether to fold, simplify and merge equal nodes; off only where the passes are checked against it.
+    simplify: bool,
+    stamp: u32,
+}
+
+type At = &'static Location<'static>;
+
+impl Trace {
+    pub(crate) fn new(simplify: bool) -> Trace {
+        Trace {
+            slab: Slab::new(),
+            scopes: scope::Scopes::new(),
+            places: SlotMap::with_key(),
+            storages: SlotMap::with_key(),
+            garbage: Vec::new(),
+            parts: FxHashMap::default(),
+            simplify,
+            stamp: 0,
+        }
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        self.slab.get(id)
+    }
+
+    /// A stamp that no node carries yet.
+    pub(crate) fn new_stamp(&mut self) -> u32 {
+        self.stamp = self.stamp.wrapping_add(1);
+        self.stamp
+    }
+
+    // ---- leaves ----
+
+    pub(crate) fn literal(&mut self, dtype: DType, bits: u64, size: u64, at: At) -> NodeId {
+        if size == 1 && self.simplify {
+            return self.slab.literal(dtype, bits, at);
+        }
+        self.pure(&Key::new(Op::Literal, dtype, size, &[], bits), 0, at)
+    }
+
+    pub(crate) fn counter(&mut self, dtype: DType, size: u64, at: At) -> NodeId {
+        self.pure(&Key::new(Op::Counter, dtype, size, &[], 0), 0, at)
+    }
+
+    pub(crate) fn lane_count(&mut self, count: u64, at: At) -> NodeId {
+        self.pure(&Key::new(Op::LaneCount, DType::U64, 1, &[], count), 0, at)
+    }
+
+    /// An evaluated array over a storage.
+    pub(crate) fn data(&mut self, dtype: DType, size: u64, storage: Arc<Storage>, at: At) -> NodeId {
+        let key = self.storages.insert(storage);
+        self.slab.insert(&Key::new(Op::Data, dtype, size, &[], key.data().as_ffi()), 0, at)
+    }
+
+    /// The storage of an evaluated array.
+    pub(crate) fn storage(&self, id: NodeId) -> Option<&Arc<Storage>> {
+        let node = self.slab.get(id);
+        (node.op == Op::Data)
+            .then(|| self.storages.get(StorageKey::from(KeyData::from_ffi(node.payload))))
+            .flatten()
+    }
+
+    /// Number and bytes of all storages.
+    pub(crate) fn storage_totals(&self) -> (usize, u64) {
+        (self.storages.len(), self.storages.values().map(|s| s.bytes() as u64).sum())
+    }
+
+    /// Turns a lazy node into an evaluated one: it lets go of its operands.
+    pub(crate) fn set_evaluated(&mut self, id: NodeId, storage: Arc<Storage>) {
+        self.slab.remove_from_table(id);
+        let key = self.storages.insert(storage);
+        let node = self.slab.get_mut(id);
+        let operands: smallvec::SmallVec<[NodeId; 4]> = node.operands().into();
+        if matches!(node.op, Op::Version | Op::Result) {
+            self.parts.remove(&(node.operands[0], node.op, node.payload));
+        }
+        node.op = Op::Data;
+        node.operand_count = 0;
+        node.operands = [NodeId::NONE; node::MAX_OPERANDS];
+        node.payload = key.data().as_ffi();
+        node.flags &= !ORDERED;
+        for operand in operands {
+            self.release(operand);
+        }
+    }
+
+    // ---- counts ----
+
+    pub(crate) fn retain(&mut self, id: NodeId) {
+        self.slab.retain(id);
+    }
+
+    pub(crate) fn release(&mut self, id: NodeId) {
+        let Trace { slab, scopes, storages, garbage, places, parts, .. } = self;
+        slab.release(id, |node, dying| {
+            match node.op {
+                Op::Data => {
+                    let key = StorageKey::from(KeyData::from_ffi(node.payload));
+                    garbage.extend(storages.remove(key));
+                }
+                Op::Loop | Op::If => {
+                    scopes.free_region(node.payload, dying, |place| release_place(places, place))
+                }
+                Op::Version | Op::Result => {
+                    parts.remove(&(node.operands[0], node.op, node.payload));
+                }
+                _ => {}
+            }
+            if node.scope != 0 {
+                scopes.node_freed(node.scope);
+            }
+        });
+    }
+
+    // ---- ops ----
+
+    /// A pure function of its operands, lane by lane.
+    pub(crate) fn lane_op(
+        &mut self,
+        current: u32,
+        op: Op,
+        wanted: DType,
+        args: &[NodeId],
+        at: At,
+    ) -> Result<NodeId, Misuse> {
+        let mut types = [DType::Bool; 3];
+        let mut size = 1;
+        let mut scope = 0;
+        for (slot, &arg) in types.iter_mut().zip(args) {
+            let node = self.slab.get(arg);
+            *slot = node.dtype;
+            if node.size != size && node.size != 1 {
+                if size != 1 {
+                    return Err(self.size_mismatch(op, args));
+                }
+                size = node.size;
+            }
+            if node.scope != 0 {
+                scope =
+                    self.scopes.innermost(scope, node.scope, current).ok_or_else(|| self.foreign(op, arg))?;
+            }
+        }
+        let dtype = op
+            .result_type(&types[..args.len()], wanted)
+            .map_err(|message| Misuse(format!("{message}; operands were made at {}", self.made_at(args))))?;
+        if scope != 0 && size != 1 {
+            self.scopes.merge_width(scope, size).map_err(|w| self.width_mismatch(op, w, size))?;
+        }
+        if self.simplify
+            && let Some(known) = self.simplified(op, dtype, size, args, at)
+        {
+            return Ok(known);
+        }
+        Ok(self.pure(&Key::new(op, dtype, size, args, 0), scope, at))
+    }
+
+    /// Element of `source` at each index, 0 where masked off or out of bounds.
+    pub(crate) fn gather(
+        &mut self,
+        current: u32,
+        source: NodeId,
+        index: NodeId,
+        mask: Option<NodeId>,
+        at: At,
+    ) -> Result<NodeId, Misuse> {
+        let ordered = self.node(source).op == Op::Memory;
+        if self.node(source).scope != 0 && !ordered {
+            return Err(Misuse(format!(
+                "gather from a value that each lane of a region computes for itself (made at {}); gather from an array made outside",
+                self.made_at(&[source])
+            )));
+        }
+        let mut operands = smallvec::SmallVec::<[NodeId; 4]>::from_slice(&[source, index]);
+        if !self.simplify || mask.is_some_and(|m| !self.is_literal_value(m, 1)) {
+            operands.extend(mask);
+        }
+        let (size, mut scope) = self.check_indexed(Op::Gather, current, None, index, mask)?;
+        let dtype = self.node(source).dtype;
+        if ordered {
+            scope = current;
+        } else if self.simplify && operands.len() == 2 {
+            let (source_node, index_node) = (self.node(source), self.node(index));
+            if index_node.op == Op::Counter && index_node.size == source_node.size && source_node.size == size
+            {
+                self.retain(source);
+                return Ok(source);
+            }
+        }
+        let key = Key::new(Op::Gather, dtype, size, &operands, 0);
+        if !ordered {
+            return Ok(self.pure(&key, scope, at));
+        }
+        Ok(self.ordered(&key, scope, at))
+    }
+
+    /// A scatter or `atomic_inc` on a memory: the effect's node.
+    #[expect(clippy::too_many_arguments, reason = "the operands of the op")]
+    pub(crate) fn effect(
+        &mut self,
+        current: u32,
+        op: Op,
+        target: NodeId,
+        value: Option<NodeId>,
+        index: NodeId,
+        mask: Option<NodeId>,
+        at: At,
+    ) -> Result<NodeId, Misuse> {
+        let dtype = self.node(target).dtype;
+        self.check_effect(op, dtype, value)?;
+        let (size, _) = self.check_indexed(op, current, value, index, mask)?;
+        let mut operands = smallvec::SmallVec::<[NodeId; 4]>::new();
+        operands.push(target);
+        operands.extend(value);
+        operands.push(index);
+        if !self.simplify || mask.is_some_and(|m| !self.is_literal_value(m, 1)) {
+            operands.extend(mask);
+        }
+        let key = Key::new(op, dtype, size, &operands, 0);
+        Ok(self.ordered(&key, current, at))
+    }
+
+    /// The memory after an effect or a region; the caller gives its count on `effect`.
+    pub(crate) fn version(&mut self, effect: NodeId, which: u64, dtype: DType, size: u64, at: At) -> NodeId {
+        let version = self.slab.insert(&Key::new(Op::Version, dtype, size, &[effect], which), 0, at);
+        self.parts.insert((effect, Op::Version, which), version);
+        self.release(effect);
+        version
+    }
+
+    /// The live `version` or `result` node at that position of an effect or region.
+    pub(crate) fn part(&self, of: NodeId, op: Op, which: u64) -> Option<NodeId> {
+        self.parts.get(&(of, op, which)).copied()
+    }
+
+    /// A reduction of all lanes to one value.
+    pub(crate) fn reduce(&mut self, current: u32, op: Op, arg: NodeId, at: At) -> Result<NodeId, Misuse> {
+        let node = self.node(arg);
+        let (dtype, size) = (node.dtype, node.size);
+        if node.scope != 0 {
+            let opened = self.scopes.describe(node.scope);
+            return Err(Misuse(format!(
+                "`{}` combines lanes, but its operand belongs to a lane of a {opened}; reduce outside of the region",
+                op.name()
+            )));
+        }
+        let _ = current;
+        let result = op.result_type(&[dtype], dtype).map_err(Misuse)?;
+        if size == 1 && self.simplify {
+            // The identity still takes part: `min` of one NaN is +infinity, as for a longer array of NaN.
+            if dtype.is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
+                let combine = op.combine().expect("a reduction combines");
+                let bits = crate::op::scalar::identity(combine, dtype);
+                let identity = self.literal(dtype, bits, 1, at);
+                let value = self.lane_op(0, combine, dtype, &[identity, arg], at);
+                self.release(identity);
+                return value;
+            }
+            self.retain(arg);
+            return Ok(arg);
+        }
+        Ok(self.pure(&Key::new(op, result, 1, &[arg], 0), 0, at))
+    }
+
+    /// One element spread over `size` lanes.
+    pub(crate) fn spread(&mut self, value: NodeId, size: u64, at: At) -> NodeId {
+        let node = self.node(value);
+        let (dtype, payload, scope) = (node.dtype, node.payload, node.scope);
+        if node.is_literal() {
+            return self.literal(dtype, payload, size, at);
+        }
+        // `select(true, x, x)` with a wide condition; simplification would see through it.
+        let condition = self.literal(DType::Bool, 1, size, at);
+        let id = self.pure(&Key::new(Op::Select, dtype, size, &[condition, value, value], 0), scope, at);
+        self.release(condition);
+        id
+    }
+
+    // ---- places ----
+
+    /// A new place whose current version is `node`; takes the caller's count on it.
+    pub(crate) fn new_place(&mut self, node: NodeId) -> PlaceKey {
+        let Node { dtype, size, .. } = *self.node(node);
+        self.places.insert(Place { current: node, dtype, size, refs: 1 })
+    }
+
+    pub(crate) fn place(&self, key: PlaceKey) -> &Place {
+        &self.places[key]
+    }
+
+    /// Makes `node` the current version; takes the caller's count on it.
+    pub(crate) fn set_current(&mut self, key: PlaceKey, node: NodeId) {
+        let old = std::mem::replace(&mut self.places[key].current, node);
+        self.release(old);
+    }
+
+    pub(crate) fn retain_place(&mut self, key: PlaceKey) {
+        self.places[key].refs += 1;
+    }
+
+    pub(crate) fn release_place(&mut self, key: PlaceKey) {
+        if let Some(current) = release_place(&mut self.places, key) {
+            self.release(current);
+        }
+    }
+
+    // ---- within ----
+
+    /// A node without effects: shared with an equal one.
+    fn pure(&mut self, key: &Key, scope: u32, at: At) -> NodeId {
+        let live = self.slab.live();
+        let id =
+            if self.simplify { self.slab.intern(key, scope, at) } else { self.slab.insert(key, scope, at) };
+        if scope != 0 && self.slab.live() != live {
+            self.scopes.node_made(scope);
+        }
+        id
+    }
+
+    /// A node that runs in order with the other effects of its scope.
+    fn ordered(&mut self, key: &Key, scope: u32, at: At) -> NodeId {
+        let id = self.slab.insert(key, scope, at);
+        self.slab.get_mut(id).flags |= ORDERED;
+        if scope != 0 {
+            self.scopes.node_made(scope);
+            self.retain(id);
+            self.scopes.get_mut(scope).sequence.push(id);
+        }
+        id
+    }
+
+    /// Size and scope of an op with a value, an index and a mask.
+    fn check_indexed(
+        &mut self,
+        op: Op,
+        current: u32,
+        value: Option<NodeId>,
+        index: NodeId,
+        mask: Option<NodeId>,
+    ) -> Result<(u64, u32), Misuse> {
+        let index_type = self.node(index).dtype;
+        if !index_type.is_int() {
+            return Err(Misuse(format!(
+                "`{}` takes an index of an integer type, got {index_type}",
+                op.name()
+            )));
+        }
+        if let Some(mask) = mask
+            && self.node(mask).dtype != DType::Bool
+        {
+            return Err(Misuse(format!(
+                "`{}` takes a mask of bool, got {}",
+                op.name(),
+                self.node(mask).dtype
+            )));
+        }
+        let lanes: smallvec::SmallVec<[NodeId; 3]> = value.into_iter().chain([index]).chain(mask).collect();
+        let mut size = 1;
+        let mut scope = 0;
+        for &arg in &lanes {
+            let node = self.node(arg);
+            if node.size != size && node.size != 1 {
+                if size != 1 {
+                    return Err(self.size_mismatch(op, &lanes));
+                }
+                size = node.size;
+            }
+            if node.scope != 0 {
+                scope =
+                    self.scopes.innermost(scope, node.scope, current).ok_or_else(|| self.foreign(op, arg))?;
+            }
+        }
+        let merged = if op.class() == Class::Effect { current } else { scope };
+        if merged != 0 && size != 1 {
+            self.scopes.merge_width(merged, size).map_err(|w| self.width_mismatch(op, w, size))?;
+        }
+        Ok((size, scope))
+    }
+
+    fn check_effect(&self, op: Op, target: DType, value: Option<NodeId>) -> Result<(), Misuse> {
+        if let Some(value) = value {
+            let dtype = self.node(value).dtype;
+            if dtype != target {
+                return Err(Misuse(format!(
+                    "`{}` of {dtype} values into memory of {target}; cast the values",
+                    op.name()
+                )));
+            }
+        }
+        let fits = match op.combine() {
+            None if op == Op::AtomicInc => target.is_int(),
+            None => true,
+            Some(combine) => combine.result_type(&[target, target], target).is_ok(),
+        };
+        if !fits {
+            return Err(Misuse(format!("`{}` has no meaning on memory of {target}", op.name())));
+        }
+        Ok(())
+    }
+
+    /// Whether a node is a literal with these bits.
+    pub(crate) fn is_literal_value(&self, id: NodeId, bits: u64) -> bool {
+        let node = self.node(id);
+        node.is_literal() && node.payload == bits
+    }
+
+    fn size_mismatch(&self, op: Op, args: &[NodeId]) -> Misuse {
+        let sizes: Vec<String> =
+            args.iter().map(|&a| format!("{}[{}]", self.node(a).dtype, self.node(a).size)).collect();
+        Misuse(format!(
+            "`{}` on arrays of different sizes: {}; sizes must be equal or 1",
+            op.name(),
+            sizes.join(", ")
+        ))
+    }
+
+    /// That a node is no lane's value inside a region.
+    pub(crate) fn check_top_level(&self, what: &str, id: NodeId) -> Result<(), Misuse> {
+        let scope = self.node(id).scope;
+        if scope == 0 {
+            return Ok(());
+        }
+        Err(Misuse(format!(
+            "{what} needs a value from outside of regions; this one (made at {}) belongs to a {}, return it from the closure",
+            self.made_at(&[id]),
+            self.scopes.describe(scope)
+        )))
+    }
+
+    fn width_mismatch(&self, op: Op, width: u64, size: u64) -> Misuse {
+        Misuse(format!(
+            "`{}` brings a value of {size} elements into a region of {width} lanes; sizes must be equal or 1",
+            op.name()
+        ))
+    }
+
+    fn foreign(&self, op: Op, arg: NodeId) -> Misuse {
+        Misuse(format!(
+            "`{}` uses a value (made at {}) of a {} that is not open here; return it from the closure instead",
+            op.name(),
+            self.made_at(&[arg]),
+            self.scopes.describe(self.node(arg).scope)
+        ))
+    }
+
+    pub(crate) fn made_at(&self, args: &[NodeId]) -> String {
+        let at = |a: &NodeId| self.slab.location(*a).map_or_else(|| "?".to_owned(), |l| l.to_string());
+        args.iter().map(at).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn release_place(places: &mut SlotMap<PlaceKey, Place>, key: PlaceKey) -> Option<NodeId> {
+    let place = &mut places[key];
+    place.refs -= 1;
+    (place.refs == 0).then(|| places.remove(key).expect("the place is there").current)
+}

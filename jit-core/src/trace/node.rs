@@ -1,0 +1,86 @@
+//! The node of a trace: 64 bytes, one cache line.
+
+use crate::dtype::DType;
+use crate::op::Op;
+
+/// A node's slot in its device's trace; printed `%12`. Whoever keeps one holds a count on the node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    /// No node.
+    pub(crate) const NONE: NodeId = NodeId(u32::MAX);
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl std::fmt::Display for NodeId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "%{}", self.0)
+    }
+}
+
+impl std::fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// The most operands that a node holds itself; regions keep theirs on the side.
+pub(crate) const MAX_OPERANDS: usize = 4;
+
+/// One node.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Node {
+    /// Hash of the key, valid while `IN_TABLE` is set.
+    pub(crate) hash: u32,
+    /// Number of times the slot was given out; guards the literal memo.
+    pub(crate) generation: u32,
+    /// Handles and operands that name this node.
+    pub(crate) refs: u32,
+    pub(crate) op: Op,
+    pub(crate) dtype: DType,
+    pub(crate) flags: u8,
+    pub(crate) operand_count: u8,
+    /// Number of elements (of an effect: of lanes; inside a region 1 means "1 or as wide as the region").
+    pub(crate) size: u64,
+    pub(crate) operands: [NodeId; MAX_OPERANDS],
+    /// A literal's bits; the number that `lane_count` stands for; the key of a `data` node's storage; the position
+    /// of a placeholder, result or version; the record of a region or memory.
+    pub(crate) payload: u64,
+    /// The scope it belongs to; 0 is the top level.
+    pub(crate) scope: u32,
+    /// The last traversal that visited it.
+    pub(crate) stamp: u32,
+    /// Its number in that traversal.
+    pub(crate) number: u32,
+    /// The next node of the same bucket or, in a free slot, the next free slot.
+    pub(crate) next: u32,
+}
+
+const _: () = assert!(size_of::<Node>() == 64 && align_of::<Node>() == 64);
+
+/// The node can be found by its key.
+pub(crate) const IN_TABLE: u8 = 1;
+/// The slot is in use.
+pub(crate) const LIVE: u8 = 2;
+/// Runs in the order of its scope's sequence: an effect, an ordered read, a region with memory.
+pub(crate) const ORDERED: u8 = 4;
+
+impl Node {
+    pub(crate) fn operands(&self) -> &[NodeId] {
+        &self.operands[..self.operand_count as usize]
+    }
+
+    pub(crate) fn is_literal(&self) -> bool {
+        self.op == Op::Literal
+    }
+
+    /// A literal or an evaluated array.
+    pub(crate) fn is_evaluated(&self) -> bool {
+        matches!(self.op, Op::Literal | Op::Data)
+    }
+}

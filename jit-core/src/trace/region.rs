@@ -1,0 +1,220 @@
+//! Traces the closures of loops and branches.
+//!
+//! The innermost open region is known per thread. A guard abandons it if a closure panics, so that the device stays
+//! usable and everything is as it was.
+
+use std::cell::Cell;
+use std::panic::Location;
+
+use super::var::{bind_all, or_panic};
+use super::{At, NodeId, ScopeKind, Var};
+use crate::dtype::DType;
+use crate::op::Op;
+use crate::runtime::Device;
+
+thread_local! {
+    /// The innermost open region of this thread.
+    static OPEN: Cell<Option<(Device, u32)>> = const { Cell::new(None) };
+}
+
+/// The scope that new effects on a device belong to.
+pub(super) fn current(device: Device) -> u32 {
+    match OPEN.get() {
+        Some((d, scope)) if d == device => scope,
+        _ => 0,
+    }
+}
+
+/// `loop opened at file:line`, if a region is open on this thread.
+pub(super) fn describe_current() -> Option<String> {
+    OPEN.get().map(|(device, scope)| device.with_trace(|t| t.scopes.describe(scope)))
+}
+
+/// Panics if a region is open.
+#[track_caller]
+pub(super) fn forbid(what: &str) {
+    if let Some(opened) = describe_current() {
+        panic!("{what} inside a {opened}; finish the region first, or keep the value in its state");
+    }
+}
+
+/// A symbolic loop: `condition` and `body` run once, on placeholders for the state.
+///
+/// # Panics
+/// At the caller's line if types or sizes do not fit; a panic of a closure goes through, with the device as it was.
+#[track_caller]
+pub fn while_loop(
+    device: Device,
+    state: &[Var],
+    condition: impl FnOnce(&[Var]) -> Var,
+    body: impl FnOnce(Vec<Var>) -> Vec<Var>,
+) -> Vec<Var> {
+    let at = Location::caller();
+    let outer = current(device);
+    let refs: Vec<&Var> = state.iter().collect();
+    let initial = Bound::new(device, &refs, at);
+    let scope = or_panic(device.with_trace(|t| t.open_scope(outer, ScopeKind::Loop, None, &initial.ids, at)));
+    let open = Open::enter(device, scope);
+    let types: Vec<DType> = state.iter().map(Var::dtype).collect();
+
+    let test = condition(&placeholders(device, scope)).bind(device);
+    or_panic(device.with_trace(|t| t.end_condition(scope, test.into_id())));
+    let mut next = Vec::new();
+    for value in body(placeholders(device, scope)) {
+        next.push(value.bind(device));
+    }
+    let next = next.into_iter().map(Var::into_id).collect();
+    or_panic(device.with_trace(|t| t.end_scope(scope, next, &types)));
+
+    open.close();
+    let results = device.with_trace(|t| t.close_region(Op::Loop, outer, &[scope], None, &initial.ids, at));
+    results.into_iter().zip(types).map(|(id, dtype)| Var::bound(device, dtype, id)).collect()
+}
+
+/// A symbolic branch: both closures run once, on placeholders for the arguments.
+///
+/// # Panics
+/// As [`while_loop`].
+#[track_caller]
+pub fn if_else(
+    device: Device,
+    mask: &Var,
+    arguments: &[Var],
+    then: impl FnOnce(Vec<Var>) -> Vec<Var>,
+    otherwise: impl FnOnce(Vec<Var>) -> Vec<Var>,
+) -> Vec<Var> {
+    let at = Location::caller();
+    let outer = current(device);
+    let all: Vec<&Var> = std::iter::once(mask).chain(arguments).collect();
+    let bound = Bound::new(device, &all, at);
+    let (condition, args) = (bound.ids[0], &bound.ids[1..]);
+    let branch = Branch { device, outer, condition, args, at };
+    let (first, types) = branch.trace(then, None);
+    let (second, _) = branch.trace(otherwise, Some(&types));
+    let scopes = [first.take(), second.take()];
+    let results = device.with_trace(|t| t.close_region(Op::If, outer, &scopes, Some(condition), args, at));
+    results.into_iter().zip(types).map(|(id, dtype)| Var::bound(device, dtype, id)).collect()
+}
+
+/// What both sides of a branch share.
+struct Branch<'a> {
+    device: Device,
+    outer: u32,
+    condition: NodeId,
+    args: &'a [NodeId],
+    at: At,
+}
+
+impl Branch<'_> {
+    /// Traces one side, whose results must have the `expected` types.
+    #[track_caller]
+    fn trace(
+        &self,
+        body: impl FnOnce(Vec<Var>) -> Vec<Var>,
+        expected: Option<&[DType]>,
+    ) -> (Ended, Vec<DType>) {
+        let Branch { device, outer, condition, args, at } = *self;
+        let scope = or_panic(
+            device.with_trace(|t| t.open_scope(outer, ScopeKind::Branch, Some(condition), args, at)),
+        );
+        let open = Open::enter(device, scope);
+        let mut yields = Vec::new();
+        for value in body(placeholders(device, scope)) {
+            yields.push(value.bind(device));
+        }
+        let types: Vec<DType> = yields.iter().map(Var::dtype).collect();
+        let ids = yields.into_iter().map(Var::into_id).collect();
+        or_panic(device.with_trace(|t| t.end_scope(scope, ids, expected.unwrap_or(&types))));
+        open.close();
+        (Ended { device, scope: Some(scope) }, types)
+    }
+}
+
+/// Handles of a scope's placeholders.
+fn placeholders(device: Device, scope: u32) -> Vec<Var> {
+    device.with_trace(|t| {
+        let ids = t.scopes.get(scope).placeholders.clone();
+        ids.into_iter()
+            .map(|id| {
+                t.retain(id);
+                Var::bound(device, t.node(id).dtype, id)
+            })
+            .collect()
+    })
+}
+
+/// Operands as nodes; those that were unbound are held until dropped.
+struct Bound {
+    ids: Vec<NodeId>,
+    device: Device,
+    made: Vec<NodeId>,
+}
+
+impl Bound {
+    #[track_caller]
+    fn new(device: Device, vars: &[&Var], at: At) -> Bound {
+        for var in vars {
+            if let Some(other) = var.device()
+                && other != device
+            {
+                panic!("a region of device {} got an array of {}", device.name(), other.name());
+            }
+        }
+        let ids: Vec<NodeId> = device.with_trace(|t| bind_all(t, vars, at).into_vec());
+        let made = vars.iter().zip(&ids).filter(|(v, _)| v.device().is_none()).map(|(_, &id)| id).collect();
+        Bound { ids, device, made }
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        self.device.with_trace(|t| self.made.iter().for_each(|&id| t.release(id)));
+    }
+}
+
+/// An open scope of this thread; abandoned unless closed.
+struct Open {
+    device: Device,
+    scope: u32,
+    outer: Option<(Device, u32)>,
+    closed: bool,
+}
+
+impl Open {
+    fn enter(device: Device, scope: u32) -> Open {
+        Open { device, scope, outer: OPEN.replace(Some((device, scope))), closed: false }
+    }
+
+    fn close(mut self) {
+        self.closed = true;
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        OPEN.set(self.outer);
+        if !self.closed {
+            self.device.with_trace(|t| t.abandon_scope(self.scope));
+        }
+    }
+}
+
+/// A branch's first side while the second is traced; abandoned unless taken.
+struct Ended {
+    device: Device,
+    scope: Option<u32>,
+}
+
+impl Ended {
+    fn take(mut self) -> u32 {
+        self.scope.take().expect("taken once")
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        if let Some(scope) = self.scope {
+            self.device.with_trace(|t| t.abandon_scope(scope));
+        }
+    }
+}

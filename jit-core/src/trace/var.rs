@@ -1,0 +1,612 @@
+//! Handles: what the public layer wraps. A [`Var`] is a value, a [`BufferVar`] a place.
+//!
+//! Functions here panic at their caller's line when the trace is built wrongly, and return a `Result` when they
+//! touch the device.
+
+use std::panic::Location;
+
+use smallvec::SmallVec;
+
+use super::{Misuse, NodeId, PlaceKey, Trace, fold, region};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::op::{Class, Op};
+use crate::runtime::{Device, Dropped, Event, evaluate};
+
+/// An array, evaluated or not, or a size-1 literal that no device knows yet.
+pub struct Var {
+    device: Option<Device>,
+    /// A node's index, or the literal's bits.
+    payload: u64,
+    dtype: DType,
+}
+
+impl Var {
+    /// A size-1 literal; it adopts the device of the first array it meets.
+    pub fn literal(dtype: DType, bits: u64) -> Var {
+        Var { device: None, payload: bits, dtype }
+    }
+
+    /// An array of `size` equal elements.
+    #[track_caller]
+    pub fn full(device: Device, dtype: DType, bits: u64, size: u64) -> Var {
+        let at = Location::caller();
+        Var::bound(device, dtype, device.with_trace(|t| t.literal(dtype, bits, size, at)))
+    }
+
+    /// The array 0, 1, 2, ... of u32 or u64.
+    ///
+    /// # Panics
+    /// For another type, or a u32 counter of more than 2^32 elements.
+    #[track_caller]
+    pub fn counter(device: Device, dtype: DType, size: u64) -> Var {
+        assert!(matches!(dtype, DType::U32 | DType::U64), "a counter is u32 or u64, not {dtype}");
+        assert!(dtype == DType::U64 || size <= 1 << 32, "a u32 counter of {size} elements wraps; use u64");
+        let at = Location::caller();
+        Var::bound(device, dtype, device.with_trace(|t| t.counter(dtype, size, at)))
+    }
+
+    /// Copies elements to the device; `bytes` are in the host's order.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    #[track_caller]
+    pub fn upload(device: Device, dtype: DType, len: u64, bytes: &[u8]) -> Result<Var, Error> {
+        let id = device.upload(dtype, len, bytes, Location::caller())?;
+        Ok(Var::bound(device, dtype, id))
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The device, unless it is an unbound literal.
+    pub fn device(&self) -> Option<Device> {
+        self.device
+    }
+
+    /// Number of elements. Inside a region: 1 where the value may be as wide as the region.
+    pub fn size(&self) -> u64 {
+        self.device.map_or(1, |d| d.with_trace(|t| t.node(self.id()).size))
+    }
+
+    /// Its number of elements as a u64 value that does not become part of any kernel's structure.
+    #[track_caller]
+    pub fn lane_count(&self) -> Var {
+        let at = Location::caller();
+        match self.device {
+            None => Var::literal(DType::U64, 1),
+            Some(device) => {
+                let id = device.with_trace(|t| {
+                    let size = t.node(self.id()).size;
+                    t.lane_count(size, at)
+                });
+                Var::bound(device, DType::U64, id)
+            }
+        }
+    }
+
+    /// Whether its elements are in memory or are a literal.
+    pub fn is_evaluated(&self) -> bool {
+        self.device.is_none_or(|d| d.with_trace(|t| t.node(self.id()).is_evaluated()))
+    }
+
+    /// If it is a literal of size 1: its bits.
+    pub fn literal_bits(&self) -> Option<u64> {
+        let Some(device) = self.device else { return Some(self.payload) };
+        device.with_trace(|t| {
+            let node = t.node(self.id());
+            (node.is_literal() && node.size == 1).then_some(node.payload)
+        })
+    }
+
+    /// A pure op; `wanted` is what casts convert to, and is ignored by other ops.
+    ///
+    /// # Panics
+    /// At the caller's line if types, sizes, devices or regions do not fit.
+    #[track_caller]
+    pub fn apply(op: Op, wanted: DType, args: &[&Var]) -> Var {
+        let at = Location::caller();
+        debug_assert!(op.is_lane());
+        let Some(device) = common_device(op.name(), args) else {
+            return unbound(op, wanted, args);
+        };
+        let current = region::current(device);
+        let result = device.with_trace(|t| {
+            let ids = bind_all(t, args, at);
+            let id = t.lane_op(current, op, wanted, &ids, at);
+            unbind_all(t, args, &ids);
+            id.map(|id| (id, t.node(id).dtype))
+        });
+        let (id, dtype) = or_panic(result);
+        Var::bound(device, dtype, id)
+    }
+
+    /// Elements at indices; 0 where masked off or out of bounds.
+    ///
+    /// # Panics
+    /// At the caller's line on misuse.
+    #[track_caller]
+    pub fn gather(&self, index: &Var, mask: Option<&Var>) -> Var {
+        let at = Location::caller();
+        let all: SmallVec<[&Var; 3]> = [self, index].into_iter().chain(mask).collect();
+        let Some(device) = common_device("gather", &all) else {
+            let inside = index.payload == 0 && mask.is_none_or(|m| m.payload != 0);
+            return Var::literal(self.dtype, if inside { self.payload } else { 0 });
+        };
+        let current = region::current(device);
+        let result = device.with_trace(|t| {
+            let ids = bind_all(t, &all, at);
+            let id = t.gather(current, ids[0], ids[1], ids.get(2).copied(), at);
+            unbind_all(t, &all, &ids);
+            id
+        });
+        Var::bound(device, self.dtype, or_panic(result))
+    }
+
+    /// A scatter of any kind: `self` becomes the version after it; other handles keep theirs.
+    ///
+    /// # Panics
+    /// At the caller's line on misuse, or inside a region, where only buffers can be written.
+    #[track_caller]
+    pub fn scatter(&mut self, op: Op, value: &Var, index: &Var, mask: Option<&Var>) {
+        let at = Location::caller();
+        let own = &*self;
+        let all: SmallVec<[&Var; 4]> = [own, value, index].into_iter().chain(mask).collect();
+        let Some(device) = common_device(op.name(), &all) else {
+            panic!(
+                "`{}` into a literal that has no device; make the array with `Array::full(.., &device)`",
+                op.name()
+            );
+        };
+        if let Some(opened) = region::describe_current() {
+            panic!("`{}` on an array inside a {opened}; use a `Buffer` there", op.name());
+        }
+        let result = device.with_trace(|t| {
+            let ids = bind_all(t, &all, at);
+            t.check_top_level(op.name(), ids[0])?;
+            let effect = t.effect(0, op, ids[0], Some(ids[1]), ids[2], ids.get(3).copied(), at);
+            let version = effect.map(|e| {
+                let (dtype, size) = (t.node(ids[0]).dtype, t.node(ids[0]).size);
+                t.version(e, 0, dtype, size, at)
+            });
+            unbind_all(t, &all, &ids);
+            version
+        });
+        drop(all);
+        *self = Var::bound(device, self.dtype, or_panic(result));
+    }
+
+    /// A reduction of all elements to one.
+    ///
+    /// # Panics
+    /// At the caller's line if the type does not fit or the array belongs to an open region.
+    #[track_caller]
+    pub fn reduce(&self, op: Op) -> Var {
+        let at = Location::caller();
+        assert!(op.class() == Class::Reduce, "`{}` is no reduction", op.name());
+        let Some(device) = self.device else {
+            or_panic(op.result_type(&[self.dtype], self.dtype).map_err(Misuse));
+            if self.dtype.is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
+                let combine = op.combine().expect("a reduction combines");
+                let identity = crate::op::scalar::identity(combine, self.dtype);
+                return unbound(combine, self.dtype, &[&Var::literal(self.dtype, identity), self]);
+            }
+            return self.clone();
+        };
+        let current = region::current(device);
+        let id = or_panic(device.with_trace(|t| t.reduce(current, op, self.id(), at)));
+        Var::bound(device, self.dtype, id)
+    }
+
+    /// Waits for this array alone and copies its elements out, in the host's byte order.
+    ///
+    /// # Errors
+    /// Whatever evaluating it runs into.
+    ///
+    /// # Panics
+    /// Inside a region.
+    #[track_caller]
+    pub fn read(&self) -> Result<Vec<u8>, Error> {
+        region::forbid("reading an array");
+        let Some(device) = self.device else {
+            return Ok(literal_bytes(self.dtype, self.payload, 1));
+        };
+        or_panic(device.with_trace(|t| t.check_top_level("reading an array", self.id())));
+        evaluate(device, &[self.id()])?;
+        let (storage, payload, size) = device.with_trace(|t| {
+            let node = t.node(self.id());
+            (t.storage(self.id()).cloned(), node.payload, node.size)
+        });
+        let Some(storage) = storage else {
+            return Ok(literal_bytes(self.dtype, payload, size));
+        };
+        let written = storage.written.lock().clone();
+        written.wait()?;
+        Ok(storage.bytes_copy())
+    }
+
+    /// The event after which its elements are there; complete for literals and for what was never evaluated.
+    pub fn event(&self) -> Event {
+        let storage = self.device.and_then(|d| d.with_trace(|t| t.storage(self.id()).cloned()));
+        storage.map_or_else(Event::complete, |s| s.written.lock().clone())
+    }
+
+    /// What is still to be computed for it, as text.
+    pub fn trace(&self) -> String {
+        match self.device {
+            None => format!("unbound literal {}\n", crate::dtype::format_bits(self.dtype, self.payload)),
+            Some(device) => device.with_trace(|t| t.dump(&[self.id()])),
+        }
+    }
+
+    /// The same value on that device: literals are bound to it.
+    ///
+    /// # Panics
+    /// If it lives on another device.
+    #[track_caller]
+    pub fn bind(&self, device: Device) -> Var {
+        match self.device {
+            Some(own) if own == device => self.clone(),
+            Some(own) => panic!("an array of device {} where one of {} is needed", own.name(), device.name()),
+            None => Var::full(device, self.dtype, self.payload, 1),
+        }
+    }
+
+    /// Whether both are the same node (the same literal, if unbound).
+    pub fn same(&self, other: &Var) -> bool {
+        self.device == other.device && self.payload == other.payload && self.dtype == other.dtype
+    }
+
+    pub(crate) fn bound(device: Device, dtype: DType, id: NodeId) -> Var {
+        Var { device: Some(device), payload: u64::from(id.0), dtype }
+    }
+
+    pub(crate) fn id(&self) -> NodeId {
+        debug_assert!(self.device.is_some());
+        NodeId(self.payload as u32)
+    }
+
+    /// Gives the handle's count to the caller.
+    pub(crate) fn into_id(self) -> NodeId {
+        let id = self.id();
+        std::mem::forget(self);
+        id
+    }
+}
+
+impl Clone for Var {
+    fn clone(&self) -> Var {
+        if let Some(device) = self.device {
+            device.with_trace(|t| t.retain(self.id()));
+        }
+        Var { device: self.device, payload: self.payload, dtype: self.dtype }
+    }
+}
+
+impl Drop for Var {
+    fn drop(&mut self) {
+        if let Some(device) = self.device {
+            device.give_back(Dropped::Node(self.id()));
+        }
+    }
+}
+
+impl std::fmt::Debug for Var {
+    /// Never evaluates.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(device) = self.device else {
+            return write!(
+                f,
+                "{}[1] literal {}",
+                self.dtype,
+                crate::dtype::format_bits(self.dtype, self.payload)
+            );
+        };
+        let (op, size, literal) = device.with_trace(|t| {
+            let node = t.node(self.id());
+            (node.op, node.size, node.is_literal().then_some(node.payload))
+        });
+        let literal =
+            literal.map_or_else(String::new, |b| format!(" {}", crate::dtype::format_bits(self.dtype, b)));
+        let state = if matches!(op, Op::Data | Op::Literal) { "" } else { "lazy " };
+        write!(f, "{}[{size}] {state}{}{literal} on {}", self.dtype, op.name(), device.name())
+    }
+}
+
+/// A place: handles that are clones of each other name the same current version.
+pub struct BufferVar {
+    device: Device,
+    key: PlaceKey,
+    dtype: DType,
+}
+
+impl BufferVar {
+    /// A place whose current version is this array.
+    ///
+    /// # Panics
+    /// If the array is an unbound literal, or inside a region.
+    #[track_caller]
+    pub fn new(value: &Var) -> BufferVar {
+        region::forbid("making a buffer");
+        let device = value.device.expect("a buffer needs a device; bind the literal first");
+        let key = or_panic(device.with_trace(|t| {
+            t.check_top_level("a buffer", value.id())?;
+            t.retain(value.id());
+            Ok(t.new_place(value.id()))
+        }));
+        BufferVar { device, key, dtype: value.dtype }
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Number of elements.
+    pub fn size(&self) -> u64 {
+        self.device.with_trace(|t| t.place(self.key).size)
+    }
+
+    /// The device.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The current version as a value: later writes do not change it.
+    ///
+    /// # Panics
+    /// Inside a region, where a buffer has no single current version; gather from it instead.
+    #[track_caller]
+    pub fn value(&self) -> Var {
+        if let Some(opened) = region::describe_current() {
+            panic!("the value of a buffer inside a {opened}; gather from it instead");
+        }
+        let id = self.device.with_trace(|t| {
+            let id = t.place(self.key).current;
+            t.retain(id);
+            id
+        });
+        Var::bound(self.device, self.dtype, id)
+    }
+
+    /// Makes an array of the same type and size the current version.
+    ///
+    /// # Panics
+    /// At the caller's line if type, size or device differ, or inside a region.
+    #[track_caller]
+    pub fn set(&self, value: &Var) {
+        if let Some(opened) = region::describe_current() {
+            panic!("setting a buffer inside a {opened}; scatter to it instead");
+        }
+        let value = value.bind(self.device);
+        let size = self.size();
+        assert!(
+            value.dtype == self.dtype,
+            "setting a buffer of {} to an array of {}; cast it",
+            self.dtype,
+            value.dtype
+        );
+        let value = if value.size() == size {
+            value
+        } else if value.size() == 1 {
+            let zero = Var::full(self.device, DType::Bool, 0, size);
+            // A select between equal values spreads one element over the size.
+            spread(&zero, &value)
+        } else {
+            panic!("setting a buffer of {size} elements to an array of {}", value.size());
+        };
+        or_panic(self.device.with_trace(|t| t.check_top_level("setting a buffer", value.id())));
+        self.device.with_trace(|t| t.set_current(self.key, value.into_id()));
+    }
+
+    /// Elements of the current version at indices. Inside a region: after the lane's own earlier effects.
+    ///
+    /// # Panics
+    /// At the caller's line on misuse.
+    #[track_caller]
+    pub fn gather(&self, index: &Var, mask: Option<&Var>) -> Var {
+        let at = Location::caller();
+        let lanes: SmallVec<[&Var; 2]> = [index].into_iter().chain(mask).collect();
+        self.same_device("gather", &lanes);
+        let current = region::current(self.device);
+        let result = self.device.with_trace(|t| {
+            let ids = bind_all(t, &lanes, at);
+            let memory = t.bind(current, self.key, false);
+            let id = t.gather(current, memory, ids[0], ids.get(1).copied(), at);
+            unbind_all(t, &lanes, &ids);
+            id
+        });
+        Var::bound(self.device, self.dtype, or_panic(result))
+    }
+
+    /// A scatter of any kind, once per active lane; the place moves on to the version after it.
+    ///
+    /// # Panics
+    /// At the caller's line on misuse.
+    #[track_caller]
+    pub fn scatter(&self, op: Op, value: &Var, index: &Var, mask: Option<&Var>) {
+        let lanes: SmallVec<[&Var; 3]> = [value, index].into_iter().chain(mask).collect();
+        drop(self.effect(op, true, &lanes, Location::caller()));
+    }
+
+    /// Adds 1 to integer elements; gives each active lane the old value.
+    ///
+    /// # Panics
+    /// At the caller's line on misuse.
+    #[track_caller]
+    pub fn atomic_inc(&self, index: &Var, mask: Option<&Var>) -> Var {
+        let lanes: SmallVec<[&Var; 3]> = [index].into_iter().chain(mask).collect();
+        self.effect(Op::AtomicInc, false, &lanes, Location::caller())
+    }
+
+    #[track_caller]
+    fn effect(&self, op: Op, has_value: bool, lanes: &[&Var], at: &'static Location<'static>) -> Var {
+        self.same_device(op.name(), lanes);
+        let current = region::current(self.device);
+        let result = self.device.with_trace(|t| {
+            let ids = bind_all(t, lanes, at);
+            let target = t.bind(current, self.key, true);
+            let (value, rest) = if has_value { (Some(ids[0]), &ids[1..]) } else { (None, &ids[..]) };
+            let effect = t.effect(current, op, target, value, rest[0], rest.get(1).copied(), at);
+            unbind_all(t, lanes, &ids);
+            let effect = effect?;
+            if current == 0 {
+                let (dtype, size) = (t.place(self.key).dtype, t.place(self.key).size);
+                t.retain(effect);
+                let version = t.version(effect, 0, dtype, size, at);
+                t.set_current(self.key, version);
+            }
+            Ok(effect)
+        });
+        Var::bound(self.device, self.dtype, or_panic(result))
+    }
+
+    #[track_caller]
+    fn same_device(&self, op: &'static str, lanes: &[&Var]) {
+        if let Some(other) = lanes.iter().filter_map(|v| v.device).find(|&d| d != self.device) {
+            mixed(op, self.device, other);
+        }
+    }
+}
+
+impl Clone for BufferVar {
+    fn clone(&self) -> BufferVar {
+        self.device.with_trace(|t| t.retain_place(self.key));
+        BufferVar { device: self.device, key: self.key, dtype: self.dtype }
+    }
+}
+
+impl Drop for BufferVar {
+    fn drop(&mut self) {
+        self.device.give_back(Dropped::Place(self.key));
+    }
+}
+
+impl std::fmt::Debug for BufferVar {
+    /// Never evaluates.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}[{}] buffer on {}", self.dtype, self.size(), self.device.name())
+    }
+}
+
+/// Launches whatever these arrays and the current versions of these buffers still need, as one plan. Does not
+/// wait; the event completes when all of them are there.
+///
+/// # Errors
+/// [`Error::MixedDevices`], or what compiling and allocating run into; the arrays are then as before.
+///
+/// # Panics
+/// Inside a region.
+#[track_caller]
+pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
+    region::forbid("evaluating");
+    let devices = values.iter().filter_map(|v| v.device).chain(buffers.iter().map(|b| b.device));
+    let mut device: Option<Device> = None;
+    for d in devices {
+        let first = *device.get_or_insert(d);
+        if d != first {
+            return Err(Error::MixedDevices { op: "eval", first: first.name(), second: d.name() });
+        }
+    }
+    let Some(device) = device else { return Ok(Event::complete()) };
+    let snapshots: Vec<Var> = buffers.iter().map(|b| b.value_for_eval()).collect();
+    let roots: Vec<NodeId> = values
+        .iter()
+        .filter(|v| v.device.is_some())
+        .map(|v| v.id())
+        .chain(snapshots.iter().map(Var::id))
+        .collect();
+    or_panic(device.with_trace(|t| roots.iter().try_for_each(|&r| t.check_top_level("evaluating", r))));
+    // A snapshot's own count would look like somebody who keeps the version; the place already holds one.
+    evaluate(device, &roots)?;
+    let events: Vec<Event> = device.with_trace(|t| {
+        roots.iter().filter_map(|&r| t.storage(r).map(|s| s.written.lock().clone())).collect()
+    });
+    // Batches of one stream complete in order, so the latest of these covers the others.
+    Ok(events.into_iter().max_by_key(Event::sequence).unwrap_or_else(Event::complete))
+}
+
+impl BufferVar {
+    fn value_for_eval(&self) -> Var {
+        let id = self.device.with_trace(|t| {
+            let id = t.place(self.key).current;
+            t.retain(id);
+            id
+        });
+        Var::bound(self.device, self.dtype, id)
+    }
+}
+
+/// One element spread over as many as `like` has.
+#[track_caller]
+fn spread(like: &Var, value: &Var) -> Var {
+    let device = like.device.expect("bound");
+    let at = Location::caller();
+    let result = device.with_trace(|t| {
+        let size = t.node(like.id()).size;
+        Ok(t.spread(value.id(), size, at))
+    });
+    Var::bound(device, value.dtype, or_panic(result))
+}
+
+fn unbound(op: Op, wanted: DType, args: &[&Var]) -> Var {
+    let types: SmallVec<[DType; 3]> = args.iter().map(|a| a.dtype).collect();
+    let bits: SmallVec<[u64; 3]> = args.iter().map(|a| a.payload).collect();
+    let dtype = or_panic(op.result_type(&types, wanted).map_err(Misuse));
+    Var::literal(dtype, fold(op, *types.last().expect("operands"), dtype, &bits))
+}
+
+fn literal_bytes(dtype: DType, bits: u64, size: u64) -> Vec<u8> {
+    let bytes = bits.to_ne_bytes();
+    let one = if cfg!(target_endian = "big") { &bytes[8 - dtype.size()..] } else { &bytes[..dtype.size()] };
+    one.repeat(size as usize)
+}
+
+/// The device of the bound ones.
+#[track_caller]
+fn common_device(op: &'static str, args: &[&Var]) -> Option<Device> {
+    let mut device = None;
+    for d in args.iter().filter_map(|a| a.device) {
+        match device {
+            None => device = Some(d),
+            Some(first) if first != d => mixed(op, first, d),
+            Some(_) => {}
+        }
+    }
+    device
+}
+
+#[track_caller]
+fn mixed(op: &'static str, first: Device, second: Device) -> ! {
+    let (first, second) = (first.name(), second.name());
+    panic!("{}", Error::MixedDevices { op, first, second })
+}
+
+#[track_caller]
+pub(super) fn or_panic<T>(result: Result<T, Misuse>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(Misuse(message)) => panic!("{message}"),
+    }
+}
+
+/// The nodes of operands: unbound ones become literals, with a count until [`unbind_all`].
+pub(super) fn bind_all(
+    t: &mut Trace,
+    args: &[&Var],
+    at: &'static Location<'static>,
+) -> SmallVec<[NodeId; 4]> {
+    args.iter()
+        .map(|a| if a.device.is_some() { a.id() } else { t.literal(a.dtype, a.payload, 1, at) })
+        .collect()
+}
+
+pub(super) fn unbind_all(t: &mut Trace, args: &[&Var], ids: &[NodeId]) {
+    for (arg, &id) in args.iter().zip(ids) {
+        if arg.device.is_none() {
+            t.release(id);
+        }
+    }
+}

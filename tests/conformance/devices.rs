@@ -1,0 +1,28 @@
+//! The devices that every test of meaning runs on: the reference, its mode that runs an unsimplified trace node by
+//! node, and every code generator at every width.
+
+use std::sync::OnceLock;
+
+use jit_core::interp::Mode;
+use jit_core::runtime::Device;
+
+/// All devices, made once: a device lives as long as the process. The first is the reference.
+pub(crate) fn all() -> &'static [Device] {
+    static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
+    DEVICES.get_or_init(|| vec![Device::interpreter(Mode::Lowered), Device::interpreter(Mode::NodeByNode)])
+}
+
+/// Runs a test on each of them, naming the device that fails.
+pub(crate) fn on_each(test: impl Fn(Device)) {
+    for &device in all() {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(device)));
+        if let Err(panic) = outcome {
+            std::panic::resume_unwind(Box::new(format!("on {device:?}: {}", message(&*panic))));
+        }
+    }
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+}

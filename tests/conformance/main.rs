@@ -1,0 +1,12 @@
+//! Tests that span crates.
+
+mod decisions;
+mod devices;
+mod file_cases;
+mod host;
+mod launch;
+mod passes;
+mod random_ir;
+mod recorder;
+mod scale;
+mod semantics;
