@@ -326,7 +326,20 @@ impl Trace {
             self.retain(arg);
             return Ok(arg);
         }
+        if dtype == DType::F16 && matches!(op, Op::ReduceSum | Op::ReduceProd) {
+            return self.reduce_wide(op, arg, at);
+        }
         Ok(self.pure(&Key::new(op, result, 1, &[arg], 0), 0, at))
+    }
+
+    /// Sums and products of f16 accumulate in f32 and round once, at the end.
+    fn reduce_wide(&mut self, op: Op, arg: NodeId, at: At) -> Result<NodeId, Misuse> {
+        let wide = self.lane_op(0, Op::Cast, DType::F32, &[arg], at)?;
+        let total = self.pure(&Key::new(op, DType::F32, 1, &[wide], 0), 0, at);
+        let narrow = self.lane_op(0, Op::Cast, DType::F16, &[total], at);
+        self.release(wide);
+        self.release(total);
+        narrow
     }
 
     /// One element spread over `size` lanes.
