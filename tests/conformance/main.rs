@@ -5,6 +5,8 @@ mod devices;
 mod file_cases;
 mod host;
 mod launch;
+mod passes;
+mod random_ir;
 mod recorder;
 mod scale;
 mod semantics;

@@ -311,7 +311,9 @@ impl Trace {
                 op.name()
             )));
         }
-        let _ = current;
+        if dtype == DType::F16 && matches!(op, Op::ReduceSum | Op::ReduceProd) {
+            return self.reduce_in_f32(current, op, arg, at);
+        }
         let result = op.result_type(&[dtype], dtype).map_err(Misuse)?;
         if size == 1 && self.simplify {
             // The identity still takes part: `min` of one NaN is +infinity, as for a longer array of NaN.
@@ -326,20 +328,18 @@ impl Trace {
             self.retain(arg);
             return Ok(arg);
         }
-        if dtype == DType::F16 && matches!(op, Op::ReduceSum | Op::ReduceProd) {
-            return self.reduce_wide(op, arg, at);
-        }
         Ok(self.pure(&Key::new(op, result, 1, &[arg], 0), 0, at))
     }
 
-    /// Sums and products of f16 accumulate in f32 and round once, at the end.
-    fn reduce_wide(&mut self, op: Op, arg: NodeId, at: At) -> Result<NodeId, Misuse> {
-        let wide = self.lane_op(0, Op::Cast, DType::F32, &[arg], at)?;
-        let total = self.pure(&Key::new(op, DType::F32, 1, &[wide], 0), 0, at);
-        let narrow = self.lane_op(0, Op::Cast, DType::F16, &[total], at);
+    /// A sum or product of f16 accumulates in f32 and is rounded once, at the end.
+    fn reduce_in_f32(&mut self, current: u32, op: Op, arg: NodeId, at: At) -> Result<NodeId, Misuse> {
+        let wide = self.lane_op(current, Op::Cast, DType::F32, &[arg], at)?;
+        let reduced = self.reduce(current, op, wide, at);
         self.release(wide);
-        self.release(total);
-        narrow
+        let reduced = reduced?;
+        let result = self.lane_op(current, Op::Cast, DType::F16, &[reduced], at);
+        self.release(reduced);
+        result
     }
 
     /// One element spread over `size` lanes.

@@ -6,18 +6,28 @@
 use std::f64::consts::{LN_2, LOG2_E};
 
 use super::emit::Expr;
-use super::layout::Layout;
 use crate::dtype::DType;
 
-/// ln2 in two parts of the format's full precision. n * the first is subtracted exactly by `mul_add`, since
-/// the difference is small and a multiple of the last bit of both.
-struct Ln2 {
-    high: f64,
-    low: f64,
+struct Constants {
+    /// Beyond these the result is 0 or infinity, as it is at them.
+    lowest: f64,
+    highest: f64,
+    /// ln2 in two parts of full precision. n times the first is subtracted exactly by `mul_add`, since the
+    /// difference is small and a multiple of the last bit of both.
+    ln2: [f64; 2],
+    /// (exp(r) - 1 - r) / r^2 in powers of r.
+    q: &'static [f64],
 }
 
-const LN2_F32: Ln2 = Ln2 { high: 0.693_147_182_464_599_6, low: -1.904_654_212_125_933_6e-9 };
-const LN2_F64: Ln2 = Ln2 { high: LN_2, low: 2.319_046_813_846_299_6e-17 };
+const F32: Constants = Constants {
+    lowest: -104.0,
+    highest: 89.0,
+    ln2: [0.693_147_182_464_599_6, -1.904_654_212_125_933_6e-9],
+    q: &Q_F32,
+};
+
+const F64: Constants =
+    Constants { lowest: -746.0, highest: 710.0, ln2: [LN_2, 2.319_046_813_846_299_6e-17], q: &Q_F64 };
 
 /// (exp(r) - 1 - r) / r^2 on |r| <= ln2 / 2, interpolated at Chebyshev nodes: the error of exp(r) is 2^-32.6 ...
 const Q_F32: [f64; 6] = [
@@ -46,50 +56,52 @@ const Q_F64: [f64; 11] = [
 
 /// e^x.
 pub(super) fn exp(x: Expr<'_>) -> Expr<'_> {
-    exp_sum(x, None)
+    let (c, n, rest) = reduce(x);
+    let r = n.count.mul_add(-c.ln2[1], rest);
+    // Horner's rule down to the constant loses less than a sum of 1 + r and the rest.
+    let power = r.mul_add(r.mul_add(r.polynomial(c.q), 1.0), 1.0);
+    n.scale(power)
 }
 
-/// e^(x + low), where low is small against x: to more bits than e^x.
-pub(super) fn exp_sum<'e>(x: Expr<'e>, low: Option<Expr<'e>>) -> Expr<'e> {
-    // Beyond these bounds the result is 0 or infinity, as it is at them. NaN passes.
-    let (lowest, highest, ln2, q) = match x.dtype() {
-        DType::F32 => (-104.0, 89.0, LN2_F32, &Q_F32[..]),
-        _ => (-746.0, 710.0, LN2_F64, &Q_F64[..]),
-    };
-    let x = x.lt(lowest).select(lowest, x);
-    let x = x.gt(highest).select(highest, x);
-    let shifted = x.mul_add(LOG2_E, shifter(x.layout()));
-    let n = shifted - shifter(x.layout());
-    let r_high = n.mul_add(-ln2.high, x);
-    let (r, r_low) = match low {
-        None => (n.mul_add(-ln2.low, r_high), None),
-        Some(low) => {
-            let small = n.mul_add(-ln2.low, low);
-            let r = r_high + small;
-            (r, Some(small - (r - r_high)))
-        }
-    };
-    let square = r * r;
-    let q = r.polynomial(q);
-    let above_one = match r_low {
-        None => square.mul_add(q, r),
-        Some(low) => r + square.mul_add(q, low),
-    };
-    scale(above_one + 1.0, shifted)
+/// e^(x + low) to more bits than it has, where low is small against x.
+pub(super) fn exp_sum<'e>(x: Expr<'e>, low: Expr<'e>) -> Expr<'e> {
+    let (c, n, rest) = reduce(x);
+    let small = n.count.mul_add(-c.ln2[1], low);
+    let r = rest + small;
+    let r_low = small - (r - rest);
+    let power = r + (r * r).mul_add(r.polynomial(c.q), r_low) + 1.0;
+    n.scale(power)
 }
 
-/// The rounding constant of the format, with twice the exponent's bias added.
-fn shifter(layout: Layout) -> f64 {
-    layout.shifter() + 2.0 * layout.bias as f64
+/// n, and x - n ln2 but for the low part of ln2. NaN passes.
+fn reduce(x: Expr<'_>) -> (Constants, Twos<'_>, Expr<'_>) {
+    let c = if x.dtype() == DType::F32 { F32 } else { F64 };
+    let layout = x.layout();
+    let x = x.lt(c.lowest).select(c.lowest, x);
+    let x = x.gt(c.highest).select(c.highest, x);
+    // The low bits of the rounded number are n + 2 bias.
+    let shifter = layout.shifter() + 2.0 * layout.bias as f64;
+    let shifted = x.mul_add(LOG2_E, shifter);
+    let count = shifted - shifter;
+    let rest = count.mul_add(-c.ln2[0], x);
+    (c, Twos { count, shifted }, rest)
 }
 
-/// x * 2^n for x near 1, where the low bits of `shifted` are n + 2 bias.
-fn scale<'e>(x: Expr<'e>, shifted: Expr<'e>) -> Expr<'e> {
-    let mantissa = x.layout().mantissa;
-    let sum = shifted.bits();
-    // floor(n / 2) + bias and the rest + bias: the exponent fields of the two factors. The shift left drops
-    // what stands above.
-    let half = sum >> 1;
-    let rest = sum - half;
-    x * (half << mantissa).float_of_bits() * (rest << mantissa).float_of_bits()
+/// A number of factors 2.
+struct Twos<'e> {
+    count: Expr<'e>,
+    shifted: Expr<'e>,
+}
+
+impl<'e> Twos<'e> {
+    /// x * 2^count for x near 1.
+    fn scale(self, x: Expr<'e>) -> Expr<'e> {
+        let mantissa = x.layout().mantissa;
+        let sum = self.shifted.bits();
+        // floor(count / 2) + bias and the rest + bias: the exponent fields of the two factors. The shift left
+        // drops what stands above.
+        let half = sum >> 1;
+        let rest = sum - half;
+        x * (half << mantissa).float_of_bits() * (rest << mantissa).float_of_bits()
+    }
 }

@@ -34,7 +34,7 @@ impl Layout {
         (self.bias + self.mantissa) << self.mantissa | 1 << (self.mantissa - 1)
     }
 
-    /// Bits of the largest float below sqrt(1/2) of this format, as an integer.
+    /// The bits of sqrt(1/2) in this format, as an integer.
     fn sqrt_half_bits(self) -> i64 {
         match self.mantissa {
             23 => i64::from(std::f32::consts::FRAC_1_SQRT_2.to_bits()),

@@ -121,7 +121,7 @@ fn power_f64<'e>(a: Expr<'e>, y: Expr<'e>) -> Expr<'e> {
     let product_low = y.mul_add(log_low, y.mul_add(log, -product));
     // Where the product is infinite or far out of range the low part may be NaN, and does not matter.
     let product_low = product.abs().lt(1000.0).select(product_low, product.float(0.0));
-    exp_sum(product, Some(product_low))
+    exp_sum(product, product_low)
 }
 
 /// The logarithm of `a` where it is finite, from that of a positive finite number.

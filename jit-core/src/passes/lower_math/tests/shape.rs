@@ -114,7 +114,7 @@ fn sine_and_cosine_of_one_angle_share_the_reduction() {
     let plain = program.clone();
     passes::run(&mut program, PassLevel::Full, &passes::Options::default(), &mut |_, _| ());
 
-    let angles = (0..2000u64).map(|i| i * 0x1f_fff1 & 0xffff_ffff).collect();
+    let angles = (0..2000u64).map(|i| (i * 0x1f_fff1) & 0xffff_ffff).collect();
     let angles = [angles];
     assert_eq!(evaluate(&plain, &angles), evaluate(&program, &angles));
     let cold_blocks = program.body.insts.iter().filter(|i| i.op == Op::IfAny).count();
