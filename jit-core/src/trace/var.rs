@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::{Misuse, NodeId, PlaceKey, Trace, fold, region};
+use super::{Misuse, NodeId, PlaceKey, Trace, check_index_types, fold, region};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::Program;
@@ -134,6 +134,7 @@ impl Var {
         let at = Location::caller();
         let all: SmallVec<[&Var; 3]> = [self, index].into_iter().chain(mask).collect();
         let Some(device) = common_device("gather", &all) else {
+            or_panic(check_index_types(Op::Gather, index.dtype, mask.map(Var::dtype)));
             let inside = index.payload == 0 && mask.is_none_or(|m| m.payload != 0);
             return Var::literal(self.dtype, if inside { self.payload } else { 0 });
         };
