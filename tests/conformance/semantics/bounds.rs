@@ -1,5 +1,7 @@
 //! Lanes out of bounds are masked off: gather gives 0, scatter and atomics write nothing and give 0.
 
+use std::collections::BTreeSet;
+
 use jit_core::dtype::{ALL_DTYPES, DType};
 use jit_core::op::Op;
 use jit_core::trace::{BufferVar, Var, if_else, while_loop};
@@ -17,7 +19,9 @@ fn indices(dtype: DType) -> Vec<u64> {
     let near = [0, 3, 9, 10, 11, 127, -1, -10, low, low + 1, high - 1, high];
     let fits = |v: &i128| (low..=high).contains(v);
     let negative = wild.map(|v| -v);
-    near.into_iter().chain(wild).chain(negative).filter(fits).map(|v| wrapped(dtype, v)).collect()
+    let all = near.into_iter().chain(wild).chain(negative).filter(fits);
+    let distinct: BTreeSet<u64> = all.map(|v| wrapped(dtype, v)).collect();
+    distinct.into_iter().collect()
 }
 
 fn inside(dtype: DType, index: u64) -> bool {
@@ -117,8 +121,7 @@ fn effects_out_of_bounds_write_nothing() {
             let buffer = BufferVar::new(&upload(device, &[0u32; 10]));
             let old = buffer.atomic_inc(&index, None);
             assert_eq!(read::<u32>(&buffer.value()), hits, "atomic_inc at {dtype}");
-            let before = hits.iter().map(|h| h * h.saturating_sub(1) / 2).sum::<u32>();
-            assert_eq!(read::<u32>(&old).iter().sum::<u32>(), before, "old values at {dtype}");
+            assert_eq!(read::<u32>(&old).iter().sum::<u32>(), 0, "old values at {dtype}");
             buffer.scatter(Op::ScatterAdd, &lit(10u32), &index, None);
             assert_eq!(read::<u32>(&buffer.value()), hits.map(|h| 11 * h), "scatter_add at {dtype}");
             let mut array = Var::full(device, DType::U32, 7, 10);

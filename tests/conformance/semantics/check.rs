@@ -51,11 +51,13 @@ pub(crate) fn check_moves(what: &str, args: &[Column], expected: &Column, build:
 }
 
 /// A pure op that gives the type of its last operand.
+#[track_caller]
 pub(crate) fn apply(op: Op, args: &[&Var]) -> Var {
     Var::apply(op, args[args.len() - 1].dtype(), args)
 }
 
 /// A conversion by value.
+#[track_caller]
 pub(crate) fn cast(to: DType, value: &Var) -> Var {
     Var::apply(Op::Cast, to, &[value])
 }
