@@ -116,9 +116,21 @@ impl Var {
         };
         let current = region::current(device);
         let result = device.with_trace(|t| {
-            let ids = bind_all(t, args, at);
-            let id = t.lane_op(current, op, wanted, &ids, at);
-            unbind_all(t, args, &ids);
+            let mut ids = [NodeId::NONE; 3];
+            let mut unbound = false;
+            for (id, arg) in ids.iter_mut().zip(args) {
+                *id = match arg.device {
+                    Some(_) => arg.id(),
+                    None => {
+                        unbound = true;
+                        t.literal(arg.dtype, arg.payload, 1, at)
+                    }
+                };
+            }
+            let id = t.lane_op(current, op, wanted, &ids[..args.len()], at);
+            if unbound {
+                unbind_all(t, args, &ids);
+            }
             id.map(|id| (id, t.node(id).dtype))
         });
         let (id, dtype) = or_panic(result);
@@ -615,6 +627,7 @@ fn mixed(op: &'static str, first: Device, second: Device) -> ! {
 }
 
 #[track_caller]
+#[inline]
 pub(super) fn or_panic<T>(result: Result<T, Misuse>) -> T {
     match result {
         Ok(value) => value,
