@@ -220,6 +220,24 @@ fn a_division_by_zero_on_a_lane_that_is_off_does_no_harm() {
 }
 
 #[test]
+fn lanes_that_are_done_divide_without_harm() {
+    on_each(|device| {
+        // The divisor of a lane that is done, and of those beyond the last, is 0.
+        for n in [1u32, 3, 7, 17, 40] {
+            let start: Vec<u32> = (0..n).map(|k| k % 5).collect();
+            let out = while_loop(
+                device,
+                &[upload(device, &start), lit(1_000_000u32)],
+                |s| less(&lit(0u32), &s[0]),
+                |s| vec![apply(Op::Sub, &[&s[0], &lit(1u32)]), apply(Op::Div, &[&s[1], &s[0]])],
+            );
+            let divided = |k: &u32| (1..=*k).rev().fold(1_000_000, |x, d| x / d);
+            assert_eq!(read::<u32>(&out[1]), start.iter().map(divided).collect::<Vec<u32>>());
+        }
+    });
+}
+
+#[test]
 fn a_lane_sees_its_own_effects_in_order() {
     on_each(|device| {
         let lane = Var::counter(device, DType::U32, 4);
