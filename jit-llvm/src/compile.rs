@@ -96,5 +96,5 @@ fn on_a_large_stack<T: Send>(
 
 /// A failure of code generation, with the program that showed it.
 pub(crate) fn failed(log: String, program: &Program) -> Error {
-    Error::Compile { log, program: format!("{program:?}") }
+    Error::Compile { log, program: program.to_string() }
 }

@@ -248,3 +248,31 @@ fn blocks_within_templates() {
     let inputs = [Input::Memory(values), Input::Scalar(u64::from(7.25f32.to_bits())), memory(1000)];
     check(&b.finish(false), &inputs, &SIZES, 0, Equal::Bits);
 }
+
+/// Lanes enter a uniform loop's state by way of its body only, one value after the other.
+#[test]
+fn state_that_comes_to_vary_in_the_body() {
+    let mut b = Builder::new();
+    let bound = b.param(ParamKind::Scalar, DType::U32);
+    let outs = [0; 4].map(|_| b.param(ParamKind::Out, DType::U32));
+    let bound = b.read(Op::Param, bound);
+    let (zero, one) = (literal(&mut b, 0), literal(&mut b, 1));
+    let lane = b.counter(DType::U32);
+    let s = b.open_block(&[DType::U32; 4]);
+    let more = b.op(Op::Lt, &[s[0], bound]);
+    let condition = b.close_block(&[more]);
+    b.open_block(&[]);
+    let next = b.op(Op::Add, &[s[0], one]);
+    let sum = b.op(Op::Add, &[s[3], lane]);
+    let body = b.close_block(&[next, s[2], s[3], sum]);
+    let results = b.inst(Op::Loop, 0, &[zero; 4], &[DType::U32; 4], vec![condition, body]);
+    for (out, &result) in outs.into_iter().zip(&results) {
+        b.store(out, result);
+    }
+    let program = b.finish(false);
+    for rounds in [0, 1, 2, 9] {
+        let outs = (0..4).map(|_| memory(1000));
+        let inputs: Vec<_> = [Input::Scalar(rounds)].into_iter().chain(outs).collect();
+        check(&program, &inputs, &SIZES, 0, Equal::Bits);
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use jit_core::backend::{Arg, Backend, CompiledKernel, Launch};
 use jit_core::dtype::{DType, is_nan};
 use jit_core::interp;
-use jit_core::ir::{ParamKind, Program};
+use jit_core::ir::{ParamKind, Program, verify};
 use jit_llvm::{LlvmBackend, LlvmOptions, Processor};
 
 /// An argument before it has an address.
@@ -62,6 +62,7 @@ pub(crate) fn check_against(
     equal: Equal,
     skip: &[usize],
 ) {
+    verify(program).unwrap_or_else(|e| panic!("{e}\n{program}"));
     let compile = |b: &LlvmBackend| b.compile(program);
     let kernels: Vec<_> =
         backends().iter().map(|(n, b)| (n, compile(b).unwrap_or_else(|e| panic!("{n}: {e}")))).collect();

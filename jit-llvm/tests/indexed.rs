@@ -268,6 +268,10 @@ fn lookups() {
         let mut outs = 0;
         for index in loaded {
             for table in [small, large] {
+                // An index has a bit for each of the table's.
+                if table == large && b.dtype(index).bits() < 10 {
+                    continue;
+                }
                 let value = b.lookup(table, index);
                 let out = b.param(ParamKind::Out, dtype);
                 b.store(out, value);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jit_core::backend::{Backend, Launch};
+use jit_core::backend::{Arg, Backend, Launch};
 use jit_core::dtype::DType;
 use jit_core::error::Error;
 use jit_core::ir::{Builder, ParamKind, Program, Value};
@@ -167,4 +167,34 @@ fn kernels_on_several_threads() {
             });
         }
     });
+}
+
+/// An index of 32 bits is unsigned when its type is: beyond 2^31 elements it reaches further on, not back.
+#[test]
+fn gather_past_two_to_the_31() {
+    let mut b = Builder::new();
+    let source = b.param(ParamKind::In, DType::U8);
+    let index = b.param(ParamKind::In, DType::U32);
+    let out = b.param(ParamKind::Out, DType::U8);
+    let i = b.read(Op::Load, index);
+    let value = b.gather(source, i, None);
+    b.store(out, value);
+    let program = b.finish(false);
+    // Untouched pages of zeros take no memory.
+    let mut source = vec![0u8; (1 << 31) + 64];
+    source[(1 << 31) + 5] = 7;
+    source[5] = 1;
+    let mut indices: [u32; 5] = [(1 << 31) + 5, 5, 1 << 31, u32::MAX, (1 << 31) + 64];
+    for (name, backend) in backends() {
+        let mut got = [9u8; 5];
+        let args = [
+            Arg::Memory { ptr: source.as_mut_ptr(), len: source.len() as u64 },
+            Arg::Memory { ptr: indices.as_mut_ptr().cast(), len: 5 },
+            Arg::Memory { ptr: got.as_mut_ptr(), len: 5 },
+        ];
+        let kernel = backend.compile(&program).expect("it compiles");
+        // SAFETY: the arguments are the arrays above, with their lengths.
+        unsafe { kernel.launch(&Launch { args: &args, lanes: 5, base: 0 }) }.expect("it runs");
+        assert_eq!(got, [7, 1, 0, 0, 0], "{name}");
+    }
 }

@@ -5,4 +5,5 @@ mod harness;
 mod indexed;
 mod lanes;
 mod limits;
+mod mathematics;
 mod reductions;

@@ -78,7 +78,7 @@ fn a_finish_computes() {
     let lanes = b.param(ParamKind::Out, DType::F32);
     let mean = b.param(ParamKind::Out, DType::F32);
     let count = b.param(ParamKind::Out, DType::U32);
-    let table = b.param(ParamKind::InOut, DType::F32);
+    let table = b.param(ParamKind::In, DType::F32);
     let (x, y) = (b.read(Op::Load, x), b.read(Op::Load, y));
     let product = b.op(Op::Mul, &[x, y]);
     b.store(lanes, product);
@@ -103,10 +103,10 @@ fn a_finish_computes() {
     let chosen = b.inst(Op::If, 0, &[many], &[DType::F32], vec![then, otherwise])[0];
     let index = b.literal(DType::I32, 1);
     let outside = b.literal(DType::I32, 0xffff_ffff);
-    b.scatter(Op::Scatter, table, chosen, index, None);
-    b.scatter(Op::ScatterAdd, table, chosen, index, Some(many));
-    b.scatter(Op::ScatterAdd, table, chosen, outside, None);
-    let back = b.gather(table, index, None);
+    let inside = b.gather(table, index, Some(many));
+    let nothing = b.gather(table, outside, None);
+    let read = b.op(Op::Add, &[inside, nothing]);
+    let back = b.op(Op::Add, &[chosen, read]);
     let result = b.op(Op::Add, &[quotient, back]);
     b.store(mean, result);
     let counted = b.op(Op::Add, &[totals[1], totals[2]]);
@@ -117,8 +117,9 @@ fn a_finish_computes() {
     let mut floats =
         || Input::Memory((0..5000).map(|_| u64::from((random.below(1000) as f32 / 7.0).to_bits())).collect());
     let memory = [floats(), floats()];
-    let rest = [5000, 1, 1, 3].map(|n| Input::Memory(vec![0; n]));
+    let rest = [5000, 1, 1].map(|n| Input::Memory(vec![0; n]));
+    let table = [Input::Memory([1.5f32, 2.25, 3.0].map(|v| u64::from(v.to_bits())).to_vec())];
     let scalar = [Input::Scalar(u64::from(4999.5f32.to_bits()))];
-    let inputs: Vec<_> = memory.into_iter().chain(scalar).chain(rest).collect();
+    let inputs: Vec<_> = memory.into_iter().chain(scalar).chain(rest).chain(table).collect();
     check(&program, &inputs, &[0, 1, 100, 1023, 5000], 0, Equal::Values);
 }

@@ -10,3 +10,4 @@ mod random_ir;
 mod recorder;
 mod scale;
 mod semantics;
+mod snapshots;

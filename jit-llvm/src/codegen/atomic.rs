@@ -1,7 +1,7 @@
 //! Read-modify-write of elements, lane by lane, atomic because several threads run one launch.
 //!
 //! Only the element itself is ordered (`monotonic`): a lane sees its own effects in program order, those of
-//! other lanes at no particular time.
+//! other lanes at no particular time. A finish has no effects, so what stands here is for vectors of lanes.
 
 use inkwell::values::{BasicValue, IntValue, PointerValue};
 use inkwell::{AtomicOrdering, AtomicRMWBinOp, IntPredicate};
@@ -21,15 +21,6 @@ impl<'c> Gen<'c, '_> {
         let (active, at) = self.locate(inst);
         let mask = self.mask_or_all(active);
         let value = self.lanes_of(inst.args[0]);
-        if self.lanes.form == Form::Uniform {
-            let (update, done) = (self.e.block("update"), self.e.block("updated"));
-            self.e.branch(mask.into_int_value(), update, done);
-            self.e.continue_at(update);
-            combine_element(&self.e, combine, dtype, at.into_pointer_value(), value)?;
-            self.e.jump(done);
-            self.e.continue_at(done);
-            return Ok(());
-        }
         let values = self.spill(dtype, value);
         let lanes = self.start_lanes(mask, at);
         let value = self.spilled(dtype, values, lanes.lane);
@@ -43,22 +34,10 @@ impl<'c> Gen<'c, '_> {
         let (active, at) = self.locate(inst);
         let mask = self.mask_or_all(active);
         let one = self.e.const_int(dtype.bits(), 1, Form::Uniform).into_int_value();
-        let increment = |e: &Emit<'c>, at| {
-            built(e.builder.build_atomicrmw(AtomicRMWBinOp::Add, at, one, AtomicOrdering::Monotonic))
-        };
-        if self.lanes.form == Form::Uniform {
-            let before = self.e.here();
-            let (update, done) = (self.e.block("update"), self.e.block("updated"));
-            self.e.branch(mask.into_int_value(), update, done);
-            self.e.continue_at(update);
-            let old = increment(&self.e, at.into_pointer_value());
-            self.e.jump(done);
-            self.e.continue_at(done);
-            return self.e.merge(&[(one.get_type().const_zero().into(), before), (old.into(), update)]);
-        }
         let olds = self.spill(dtype, self.e.register(dtype, Form::Varying).const_zero());
         let lanes = self.start_lanes(mask, at);
-        let old = increment(&self.e, lanes.at);
+        let ordering = AtomicOrdering::Monotonic;
+        let old = built(self.e.builder.build_atomicrmw(AtomicRMWBinOp::Add, lanes.at, one, ordering));
         let element = self.e.memory(dtype, Form::Uniform);
         let to = self.e.address(element, olds, lanes.lane.into()).into_pointer_value();
         self.e.store(old.into(), to, dtype.size() as u32);

@@ -192,19 +192,16 @@ impl<'c> Gen<'c, '_> {
         let (active, at) = self.locate(inst);
         let mask = self.mask_or_all(active);
         let value = self.lanes_of(inst.args[0]);
-        let sink = self.sink();
         let e = &self.e;
         let value = to_memory(e, dtype, value);
-        if form(value) == Form::Uniform {
-            let at = e.select(mask, at, sink.into()).into_pointer_value();
-            return e.store(value, at, dtype.size() as u32);
-        }
         if dtype.size() >= 4 {
             let align = e.const_int(32, dtype.size() as u64, Form::Uniform);
             let types = [value.get_type(), at.get_type()];
             e.intrinsic_call("llvm.masked.scatter", &types, &[value, at, align, mask]);
             return;
         }
+        let sink = self.sink();
+        let e = &self.e;
         let at = e.select(mask, at, e.splat(sink.into()));
         for lane in 0..e.width {
             let to = e.extract(at, lane).into_pointer_value();
@@ -212,8 +209,7 @@ impl<'c> Gen<'c, '_> {
         }
     }
 
-    /// For an indexed memory op: the lanes that take part, and the address of each lane's element (of one lane in a
-    /// finish).
+    /// For an indexed memory op: the lanes that take part, and the address of each lane's element.
     pub(super) fn locate(&mut self, inst: &Inst) -> (Option<Val<'c>>, Val<'c>) {
         let index = self.lanes_of(inst.index());
         let mask = inst.mask().map(|m| self.lanes_of(m));

@@ -73,7 +73,7 @@ struct Gen<'c, 'p> {
     accumulators: Vec<PointerValue<'c>>,
     /// What masked-off scalar loads read: zeros.
     zeros: Option<PointerValue<'c>>,
-    /// What masked-off scalar stores write.
+    /// What masked-off lanes write where each has a store of its own.
     sink: Option<PointerValue<'c>>,
 }
 
