@@ -197,7 +197,7 @@ fn indices_that_wrap_or_are_negative_are_out_of_bounds() {
             |l| cast(DType::I8, &apply(Op::Mul, &[l, &lit(5u32)])),
             |l| i64::from((l * 5) as i8),
         ),
-        ("u8 of lane * 5", |l| cast(DType::U8, &apply(Op::Mul, &[l, &lit(5u32)])), |l| l * 5 & 255),
+        ("u8 of lane * 5", |l| cast(DType::U8, &apply(Op::Mul, &[l, &lit(5u32)])), |l| (l * 5) & 255),
         (
             "(lane - 20) % 8",
             |l| apply(Op::Rem, &[&apply(Op::Sub, &[&cast(DType::I32, l), &lit(20i32)]), &lit(8i32)]),

@@ -52,7 +52,7 @@ fn collatz_steps() {
     let steps = |mut n: u64| {
         let mut count = 0u32;
         while n != 1 {
-            n = if n % 2 == 0 { n / 2 } else { 3 * n + 1 };
+            n = if n.is_multiple_of(2) { n / 2 } else { 3 * n + 1 };
             count += 1;
         }
         count

@@ -2,6 +2,8 @@
 //!
 //! How near they are to the true values is measured where they are lowered.
 
+use std::f64::consts::{E, FRAC_PI_2, PI};
+
 use jit_core::dtype::DType;
 use jit_core::op::Op;
 use jit_core::trace::{Var, if_else};
@@ -18,29 +20,10 @@ const UNARY: [Op; 5] = [Op::Rsqrt, Op::Sin, Op::Cos, Op::Exp, Op::Ln];
 fn arguments(dtype: DType) -> Vec<u64> {
     let mut values = float_grid(dtype);
     let more = [
-        3.141_592_653_589_793f64,
-        1.570_796_326_794_896_6,
-        0.785,
-        10.0,
-        88.7,
-        -87.4,
-        -103.9,
-        709.7,
-        -745.1,
-        1e4,
-        4e4,
-        1e10,
-        1e22,
-        1e30,
-        0.999_999,
-        1.000_001,
-        1e-3,
-        6.0,
-        2.718_281_828,
+        PI, FRAC_PI_2, 0.785, 10.0, 88.7, -87.4, -103.9, 709.7, -745.1, 1e4, 4e4, 1e10, 1e22, 1e30,
+        0.999_999, 1.000_001, 1e-3, 6.0, E,
     ];
-    values.extend(
-        more.iter().flat_map(|v: &f64| [*v, -v]).map(|v| encode(dtype, decode(DType::F64, v.to_bits()))),
-    );
+    values.extend(more.iter().flat_map(|&v| [v, -v]).map(|v| encode(dtype, decode(DType::F64, v.to_bits()))));
     values.sort_unstable();
     values.dedup();
     values

@@ -15,9 +15,10 @@ fn nested(x: &Var, depth: u32) -> Var {
     if depth == 0 {
         return apply(Op::Add, &[x, &lit(1u32)]);
     }
-    if depth % 2 == 0 {
+    if depth.is_multiple_of(2) {
         let yes = Var::apply(Op::Lt, DType::Bool, &[&lit(0u32), x]);
-        return if_else(device, &yes, &[x.clone()], |a| vec![nested(&a[0], depth - 1)], |a| a)[0].clone();
+        return if_else(device, &yes, std::slice::from_ref(x), |a| vec![nested(&a[0], depth - 1)], |a| a)[0]
+            .clone();
     }
     while_loop(
         device,
@@ -49,7 +50,7 @@ fn a_kernel_takes_300_arrays() {
         let out: Vec<Var> = inputs.iter().map(|x| apply(Op::Xor, &[x, &lit(1u32)])).collect();
         eval(&out.iter().collect::<Vec<_>>(), &[]).expect("evaluation");
         for (k, x) in out.iter().enumerate() {
-            assert_eq!(read::<u32>(x), [k as u32 ^ 1, 2 * k as u32 ^ 1]);
+            assert_eq!(read::<u32>(x), [k as u32 ^ 1, (2 * k as u32) ^ 1]);
         }
     });
 }
