@@ -10,6 +10,7 @@ use crate::backend::{Backend, Caps, DeviceKind};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::interp::{Interpreter, Mode};
+use crate::runtime::pool::Pool;
 use crate::runtime::{Evaluator, Event, History, KernelRecord, Lane, Storage};
 use crate::trace::{NodeId, PlaceKey, Trace};
 
@@ -27,11 +28,13 @@ pub struct DeviceOptions {
     pub fuse: bool,
     /// Whether new memory is filled with a pattern before use, so that reading what was never written is noticed.
     pub poison: bool,
+    /// How many bytes of dropped arrays are kept for the next ones.
+    pub cache_bytes: usize,
 }
 
 impl Default for DeviceOptions {
     fn default() -> Self {
-        DeviceOptions { simplify: true, fuse: true, poison: false }
+        DeviceOptions { simplify: true, fuse: true, poison: false, cache_bytes: 1 << 30 }
     }
 }
 
@@ -44,6 +47,8 @@ pub struct MemoryStats {
     pub storages: usize,
     /// Bytes of these.
     pub bytes: u64,
+    /// Bytes of dropped arrays, kept for the next ones.
+    pub cached: u64,
     /// Kernel structures in the cache.
     pub kernels: usize,
 }
@@ -51,6 +56,7 @@ pub struct MemoryStats {
 pub(crate) struct Shared {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) options: DeviceOptions,
+    pub(crate) pool: Pool,
     pub(crate) lane: Lane,
     pub(crate) history: Mutex<History>,
     /// Serialises evaluations: one plans, compiles and submits at a time. Taken before the trace's lock.
@@ -77,6 +83,7 @@ impl Device {
         let trace = Trace::new(options.simplify);
         Device(Box::leak(Box::new(Shared {
             backend,
+            pool: Pool::new(options.cache_bytes),
             options,
             lane: Lane::new(),
             history: Mutex::default(),
@@ -136,8 +143,19 @@ impl Device {
         let kernels = self.0.evaluator.lock().kernels();
         self.with_trace(|trace| {
             let (storages, bytes) = trace.storage_totals();
-            MemoryStats { nodes: trace.slab.live(), storages, bytes, kernels }
+            MemoryStats {
+                nodes: trace.slab.live(),
+                storages,
+                bytes,
+                cached: self.0.pool.totals().1 as u64,
+                kernels,
+            }
         })
+    }
+
+    /// Gives memory that is kept for reuse back to the system.
+    pub fn trim(&self) {
+        self.0.pool.trim();
     }
 
     /// Makes the host wait for everything submitted so far.
@@ -178,7 +196,7 @@ impl Device {
         bytes: &[u8],
         at: &'static Location<'static>,
     ) -> Result<NodeId, Error> {
-        let storage = Storage::new(&*self.0.backend, dtype, len, Event::complete())?;
+        let storage = Storage::new(&*self.0.backend, &self.0.pool, dtype, len, Event::complete())?;
         assert_eq!(storage.bytes(), bytes.len(), "as many bytes as elements need");
         // SAFETY: the storage has that many bytes, and nobody else knows it yet.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.ptr(), bytes.len()) };

@@ -183,7 +183,7 @@ impl Evaluator {
         let backend = &*shared.backend;
         let mut slots = Vec::new();
         for (&(dtype, _), &size) in snapshot.plan.slots.iter().zip(&snapshot.slot_sizes) {
-            let storage = Storage::new(backend, dtype, size, done.clone())?;
+            let storage = Storage::new(backend, &shared.pool, dtype, size, done.clone())?;
             if shared.options.poison {
                 storage.poison();
             }

@@ -551,7 +551,10 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
     let events: Vec<Event> = device.with_trace(|t| {
         roots.iter().filter_map(|&r| t.storage(r).map(|s| s.written.lock().clone())).collect()
     });
-    // Batches of one stream complete in order, so the latest of these covers the others.
+    // Batches of one stream complete in order, so the latest of these covers the others, but for their errors.
+    if let Some(failed) = events.iter().find(|e| e.is_complete().is_err()) {
+        return Ok(failed.clone());
+    }
     Ok(events.into_iter().max_by_key(Event::sequence).unwrap_or_else(Event::complete))
 }
 
