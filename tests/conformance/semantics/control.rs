@@ -326,6 +326,45 @@ fn results_of_regions_go_on() {
 }
 
 #[test]
+fn what_one_side_alone_uses_makes_the_branch_wide() {
+    on_each(|device| {
+        let x = upload(device, &[1u32, 2, 3]);
+        for (mask, expected) in [(true, [7, 7, 7]), (false, [2, 3, 4])] {
+            let out = if_else(device, &lit(mask), &[], |_| vec![lit(7u32)], |_| vec![add(&x, &lit(1u32))]);
+            assert_eq!(read::<u32>(&out[0]), expected);
+        }
+        let one = upload(device, &[true]);
+        let out = if_else(device, &one, &[lit(1u32)], |a| vec![add(&a[0], &x)], |_| vec![lit(0u32)]);
+        assert_eq!(read::<u32>(&out[0]), [2, 3, 4]);
+    });
+}
+
+#[test]
+fn inner_regions_use_what_outer_ones_made() {
+    on_each(|device| {
+        let tickets = BufferVar::new(&Var::full(device, DType::U32, 0, 1));
+        let n = upload(device, &[2u32, 0, 3]);
+        let out = times(device, &n, &[lit(0u32)], |s| {
+            let ticket = tickets.atomic_inc(&lit(0u32), None);
+            let inner = times(device, &lit(2u32), &[s[1].clone()], |t| vec![add(&t[1], &ticket)]);
+            if_else(
+                device,
+                &is_odd(&s[0]),
+                &inner,
+                |a| vec![add(&a[0], &apply(Op::Mul, &[&ticket, &lit(100u32)]))],
+                |a| a,
+            )
+        });
+        let got = read::<u32>(&out[0]);
+        assert_eq!(read::<u32>(&tickets.value()), [5]);
+        // Each ticket 0..5 counts twice; lanes 0 and 2 take one each in an odd round.
+        let (plain, odd): (u32, u32) = (got.iter().map(|v| v % 100).sum(), got.iter().map(|v| v / 100).sum());
+        assert_eq!(plain, 20);
+        assert!(got[1] == 0 && (1..=7).contains(&odd), "{got:?}");
+    });
+}
+
+#[test]
 fn one_lane_is_a_region_too() {
     on_each(|device| {
         let out = times(device, &lit(10u32), &[lit(0u64)], |s| vec![add(&s[1], &cast(DType::U64, &s[0]))]);

@@ -92,6 +92,67 @@ fn gathers_before_a_scatter_see_the_old_elements() {
 }
 
 #[test]
+fn arrays_that_were_equal_are_written_apart() {
+    on_each(|device| {
+        // One literal node behind both.
+        let (mut a, mut b) = (Var::full(device, DType::U16, 5, 3), Var::full(device, DType::U16, 5, 3));
+        let untouched = a.clone();
+        a.scatter(Op::Scatter, &lit(1u16), &lit(0u8), None);
+        b.scatter(Op::Scatter, &lit(2u16), &lit(1u8), None);
+        eval(&[&a, &b, &untouched], &[]).expect("evaluation");
+        assert_eq!((read::<u16>(&a), read::<u16>(&b)), (vec![1, 5, 5], vec![5, 2, 5]));
+        assert_eq!(read::<u16>(&untouched), [5; 3]);
+        // One expression behind both.
+        let x = upload(device, &[1u16, 2, 3]);
+        let (mut a, mut b) = (add(&x, &lit(1u16)), add(&x, &lit(1u16)));
+        let lazy = a.clone();
+        a.scatter(Op::ScatterAdd, &lit(10u16), &lit(0u8), None);
+        b.scatter(Op::ScatterAdd, &lit(20u16), &lit(0u8), None);
+        eval(&[&b, &lazy, &a], &[]).expect("evaluation");
+        assert_eq!((read::<u16>(&a), read::<u16>(&b)), (vec![12, 3, 4], vec![22, 3, 4]));
+        assert_eq!(read::<u16>(&lazy), [2, 3, 4]);
+        assert_eq!(read::<u16>(&x), [1, 2, 3]);
+    });
+}
+
+#[test]
+fn the_old_version_lives_as_long_as_an_expression_of_it() {
+    on_each(|device| {
+        let mut x = upload(device, &[1u32, 2, 3]);
+        let doubled = add(&x, &x);
+        let total = x.reduce(Op::ReduceSum);
+        x.scatter(Op::Scatter, &lit(100u32), &lit(0u32), None);
+        let after = x.reduce(Op::ReduceSum);
+        // Lanes of the old version beside a sum of the new one.
+        let mixed = add(&doubled, &after);
+        drop(x);
+        assert_eq!(read::<u32>(&mixed), [107, 109, 111]);
+        assert_eq!(read::<u32>(&total), [6]);
+        assert_eq!(read::<u32>(&doubled), [2, 4, 6]);
+    });
+}
+
+#[test]
+fn chains_of_scatters_keep_their_order() {
+    on_each(|device| {
+        let mut x = Var::full(device, DType::I32, 0, 4);
+        let index = upload(device, &[0u32, 1, 2, 3]);
+        let mut versions = Vec::new();
+        for k in 1..=5i32 {
+            x.scatter(Op::ScatterMul, &lit(2i32), &index, None);
+            x.scatter(Op::ScatterAdd, &lit(k), &index, None);
+            x.scatter(Op::Scatter, &lit(-1i32), &lit(3u32), None);
+            versions.push(x.clone());
+        }
+        let last = versions.pop().expect("some");
+        // ((((1 * 2 + 2) * 2 + 3) * 2 + 4) * 2 + 5)
+        assert_eq!(read::<i32>(&last), [57, 57, 57, -1]);
+        let firsts: Vec<i32> = versions.iter().map(|v| read::<i32>(v)[0]).collect();
+        assert_eq!(firsts, [1, 4, 11, 26]);
+    });
+}
+
+#[test]
 fn a_lane_may_read_change_and_write_its_own_element() {
     on_each(|device| {
         let mut x = upload(device, &[1f32, 2.0, 3.0]);

@@ -15,6 +15,7 @@ mod control;
 mod effects;
 mod floats;
 mod integers;
+mod literals;
 mod math;
 mod memory_values;
 mod misuse;

@@ -1,7 +1,9 @@
 //! Much of everything: operands, nesting, nodes.
 
 use jit_core::dtype::DType;
+use jit_core::interp::Mode;
 use jit_core::op::Op;
+use jit_core::runtime::Device;
 use jit_core::trace::{Var, eval, if_else, while_loop};
 
 use super::check::apply;
@@ -53,6 +55,17 @@ fn a_kernel_takes_300_arrays() {
             assert_eq!(read::<u32>(x), [k as u32 ^ 1, (2 * k as u32) ^ 1]);
         }
     });
+}
+
+#[test]
+fn one_kernel_takes_300_arrays() {
+    // Nobody else uses this device.
+    let device = Device::interpreter(Mode::Lowered);
+    let inputs: Vec<Var> = (0..300u32).map(|k| upload(device, &[k, 2 * k])).collect();
+    let sum = inputs[1..].iter().fold(inputs[0].clone(), |sum, x| apply(Op::Add, &[&sum, x]));
+    assert_eq!(read::<u32>(&sum), [44_850, 89_700]);
+    let history = device.kernel_history();
+    assert_eq!((history.len(), history[0].inputs), (1, 300));
 }
 
 #[test]
