@@ -245,6 +245,12 @@ impl Trace {
         let (size, mut scope) = self.check_indexed(Op::Gather, current, None, index, mask)?;
         let dtype = self.node(source).dtype;
         if ordered {
+            // It runs on every lane, also if nothing uses it.
+            if size != 1 {
+                self.scopes
+                    .merge_width(current, size)
+                    .map_err(|w| self.width_mismatch(Op::Gather, w, size))?;
+            }
             scope = current;
         } else if self.simplify && operands.len() == 2 {
             let (source_node, index_node) = (self.node(source), self.node(index));
