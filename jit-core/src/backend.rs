@@ -87,8 +87,8 @@ pub trait CompiledKernel: Any + Send + Sync {
     /// Every memory argument is valid for its length times the parameter's element size, for reading and, unless
     /// the parameter is `in`, for writing, until the call returns; nobody else writes to it, nor reads what
     /// the kernel writes; the arguments match the program's parameters in number, kind and order, and each
-    /// length is at least the parameter's `min_len`, and at least `lanes` where the program loads or stores
-    /// by lane.
+    /// length is at least what [`Program::required_lens`] says: the parameter's `min_len`, and `lanes` where the
+    /// program loads or stores by lane.
     ///
     /// # Errors
     /// [`Error::Execution`] if it could not run.

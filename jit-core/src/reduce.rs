@@ -4,6 +4,9 @@
 //! The input is cut into chunks of [`chunk_len`]. Within a chunk element `i` goes to accumulator `i mod 128`,
 //! in index order; accumulators start at the identity. The 128 accumulators are folded by halving
 //! (`a[k] = a[k] op a[k + 64]`, then 32, ... 1). The chunk results are the input of the same rule, until one is left.
+//!
+//! Here every type accumulates in itself. Sums and products of f16 accumulate in f32 because the trace asks for
+//! those of the values cast to f32.
 
 use crate::dtype::DType;
 use crate::op::{Op, scalar};

@@ -1,12 +1,18 @@
 //! Devices: what is there, how to get one.
 
+#[cfg(feature = "llvm")]
+use std::sync::Arc;
 use std::sync::OnceLock;
 
 pub use jit_core::backend::DeviceKind;
 use jit_core::error::Error;
 use jit_core::interp::Mode;
 use jit_core::runtime;
+#[cfg(feature = "llvm")]
+use jit_core::runtime::DeviceOptions;
 pub use jit_core::runtime::{KernelRecord, MemoryStats};
+#[cfg(feature = "llvm")]
+use jit_llvm::{LlvmBackend, LlvmOptions};
 
 /// A device: where arrays live and kernels run. Cheap to copy; lives as long as the process.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -198,6 +204,14 @@ impl DeviceBuilder {
         }
     }
 
+    #[cfg(feature = "llvm")]
+    fn cpu(self) -> Result<Device, Error> {
+        let DeviceBuilder { vector_width, threads, .. } = self;
+        let backend = LlvmBackend::new(LlvmOptions { vector_width, threads })?;
+        Ok(Device(runtime::Device::new(Arc::new(backend), DeviceOptions::default())))
+    }
+
+    #[cfg(not(feature = "llvm"))]
     fn cpu(self) -> Result<Device, Error> {
         let why = "this build has no LLVM; build with the feature `llvm`, or use `Device::interpreter()`";
         Err(Error::NoDevice { kind: DeviceKind::Cpu, why: why.to_owned() })

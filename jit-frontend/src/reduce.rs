@@ -15,15 +15,6 @@ impl<T: Element> Array<T> {
     fn reduced(&self, op: Op) -> Array<T> {
         Array::from_var(self.var.reduce(op))
     }
-
-    /// f16 accumulates in f32.
-    #[track_caller]
-    fn accumulated(&self, op: Op) -> Array<T> {
-        if T::DTYPE == DType::F16 {
-            return self.cast::<f32>().reduced(op).cast();
-        }
-        self.reduced(op)
-    }
 }
 
 /// # Panics
@@ -32,13 +23,13 @@ impl<T: Num> Array<T> {
     /// The sum of all elements; integers wrap in their own type, f16 accumulates in f32. 0 for no elements.
     #[track_caller]
     pub fn sum(&self) -> Array<T> {
-        self.accumulated(Op::ReduceSum)
+        self.reduced(Op::ReduceSum)
     }
 
     /// The product of all elements; integers wrap in their own type, f16 accumulates in f32. 1 for no elements.
     #[track_caller]
     pub fn prod(&self) -> Array<T> {
-        self.accumulated(Op::ReduceProd)
+        self.reduced(Op::ReduceProd)
     }
 
     /// `(self * other).sum()`, bit for bit.

@@ -1,15 +1,25 @@
 //! The devices that every test of meaning runs on: the reference, its mode that runs an unsimplified trace node by
 //! node, and every code generator at every width.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use jit_core::interp::Mode;
-use jit_core::runtime::Device;
+use jit_core::runtime::{Device, DeviceOptions};
+use jit_llvm::{LlvmBackend, LlvmOptions};
 
 /// All devices, made once: a device lives as long as the process. The first is the reference.
 pub(crate) fn all() -> &'static [Device] {
     static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
-    DEVICES.get_or_init(|| vec![Device::interpreter(Mode::Lowered), Device::interpreter(Mode::NodeByNode)])
+    DEVICES.get_or_init(|| {
+        let mut devices = vec![Device::interpreter(Mode::Lowered), Device::interpreter(Mode::NodeByNode)];
+        devices.extend([4, 8, 16].map(|width| {
+            // Two threads, so that one launch does run on several.
+            let options = LlvmOptions { vector_width: Some(width), threads: Some(2) };
+            let backend = LlvmBackend::new(options).expect("LLVM is a requirement of the tests");
+            Device::new(Arc::new(backend), DeviceOptions { poison: true, ..DeviceOptions::default() })
+        }));
+        devices
+    })
 }
 
 /// Runs a test on each of them, naming the device that fails.

@@ -5,12 +5,14 @@ use jit_core::runtime::Device;
 use jit_core::trace::Var;
 
 /// An array of these elements.
+#[track_caller]
 pub(crate) fn upload<T: Element>(device: Device, values: &[T]) -> Var {
     let bits: Vec<u64> = values.iter().map(|v| v.to_bits()).collect();
     upload_bits(device, T::DTYPE, &bits)
 }
 
 /// An array of elements of these bits.
+#[track_caller]
 pub(crate) fn upload_bits(device: Device, dtype: DType, bits: &[u64]) -> Var {
     let size = dtype.size();
     let bytes: Vec<u8> = bits.iter().flat_map(|b| b.to_le_bytes()[..size].to_vec()).collect();

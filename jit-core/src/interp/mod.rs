@@ -229,7 +229,14 @@ impl Lane<'_> {
         let at =
             scalar::cast(ty, if ty.is_signed() { DType::I64 } else { DType::U64 }, self.get(inst.index()));
         // A negative index, read as unsigned, is past any length.
-        (at < self.memory.len(inst.param())).then_some(at)
+        let inside = at < self.memory.len(inst.param());
+        assert!(
+            inside || !inst.in_bounds,
+            "{} of {} breaks the promise `in_bounds`",
+            inst.op.name(),
+            inst.param()
+        );
+        inside.then_some(at)
     }
 
     fn evaluate(&self, inst: &Inst) -> u64 {

@@ -15,16 +15,17 @@
 //! - `loop (init..) { cond(state..) -> bool } { body -> state.. } -> state..`: while the condition holds on a
 //!   lane, the state becomes the body's yields, all at once.
 //! - `if c { then } { else } -> ..`: one of the blocks, lane by lane.
-//! - `if_any m, fallback.. { block } -> ..`: like `if` with the fallback values as its else part; the block is pure
-//!   and expected to be rarely needed, so a backend may run it on all lanes once any lane needs it.
-//! - **Memory** is named by parameters: `in` (read only), `out` (every lane stores its element, or the finish
-//!   stores element 0), `inout` (read and changed at indices). `load` and `store` address by the launch's lane `i`;
-//!   `gather`, `scatter*` and `atomic_inc` take an index of any integer type (negative: out of bounds) and an
-//!   optional mask; lanes masked off or out of bounds read 0 and write nothing. `in_bounds` on such an
-//!   instruction is a promise that no test is needed, resting on the parameter's `min_len`.
-//! - `in_bounds` holds on every lane that executes the instruction with a true mask; lanes that are inactive, or for
-//!   which an `if_any` runs needlessly, may carry any index and touch no memory.
-//! - `lookup tK, i` reads a constant table with a length of 2^k at `i mod 2^k`, on every lane.
+//! - `if_any m, fallback.. { block } -> ..`: like `if` with the fallback values as its else part; the block is pure,
+//!   holds no loop, and is expected to be rarely needed, so a backend may run it on all lanes once any lane needs it.
+//! - **Memory** is named by parameters: `in` (read only), `out` (stored exactly once, at the top level: by every lane
+//!   its element, or by the finish element 0), `inout` (read and changed at indices). `load` (of `in` or `inout`) and
+//!   `store` address by the launch's lane `i`; `gather`, `scatter*` and `atomic_inc` take an index of any integer type
+//!   (negative: out of bounds) and an optional mask; lanes masked off or out of bounds read 0 and write nothing.
+//!   `in_bounds` on such an instruction is a promise that no test is needed, resting on the parameter's `min_len` or
+//!   `spans_lanes`. It holds on every lane that executes the instruction with a true mask; lanes that are inactive, or
+//!   for which an `if_any` runs needlessly, may carry any index and touch no memory.
+//! - `lookup tK, i` reads a constant table with a length of 2^k at `i mod 2^k`, on every lane; the index has at least k
+//!   bits.
 //! - A `loop` without effects may be dropped, even if it would not end.
 //! - `reduce_*` stands only at the top level of the body, yields no value there, and combines all lanes in the
 //!   order of [`crate::reduce`].

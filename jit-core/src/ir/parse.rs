@@ -213,7 +213,7 @@ impl<'a> Parser<'a> {
                     inst.args = self.values()?;
                 }
                 inst.args.push(index);
-                if self.eat("if") {
+                if self.eat("where") {
                     inst.args.push(self.value()?);
                 }
             }

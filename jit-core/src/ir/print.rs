@@ -28,9 +28,9 @@
 //!     v12: f32 = sqrt v10
 //!     yield v12
 //!   }
-//!   v13: f32 = gather p0[v5] if v4 in_bounds
+//!   v13: f32 = gather p0[v5] where v4 in_bounds
 //!   v14: f32 = lookup t0[v5]
-//!   scatter_add p2[v5], v0 if v4
+//!   scatter_add p2[v5], v0 where v4
 //!   store p1, v11
 //!   reduce_sum v14
 //! }
@@ -39,7 +39,7 @@
 //! }
 //! ```
 //! Operands stand in the order of [`Inst::args`](super::Inst::args), except that the index of indexed memory
-//! stands in brackets and its mask behind `if`. A constant is written as decimal where that gives the same bits
+//! stands in brackets and its mask behind `where`. A constant is written as decimal where that gives the same bits
 //! back, else as its bits in hexadecimal. `yield` is left out where a block yields nothing.
 //!
 //! Numbers of values are printed as they are. A number that nothing defines has no place in the text, so
@@ -250,7 +250,7 @@ impl<W: Write> Printer<'_, W> {
         self.block(body, "yield")
     }
 
-    /// Memory at an index: `p0[index], value if mask`.
+    /// Memory at an index: `p0[index], value where mask`.
     fn indexed(&mut self, inst: &Inst) -> fmt::Result {
         let before_mask = inst.operands_before_mask();
         write!(self.out, " {}[", inst.param())?;
@@ -262,7 +262,7 @@ impl<W: Write> Printer<'_, W> {
             write!(self.out, ", {value}")?;
         }
         if let Some(mask) = inst.mask() {
-            write!(self.out, " if {mask}")?;
+            write!(self.out, " where {mask}")?;
         }
         Ok(())
     }

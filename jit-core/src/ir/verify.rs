@@ -458,3 +458,89 @@ fn ensure<'a>(condition: bool, place: Place<'a>, rule: impl FnOnce() -> String) 
 fn broken<'a>(place: Place<'a>, rule: String) -> Checked<'a> {
     Err(Broken { place, rule })
 }
+
+/// Rules whose breach has no text form; the others are tested by file cases.
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::ir::{Builder, ParamId, Table};
+
+    #[track_caller]
+    fn check(program: &Program, rule: &str) {
+        let error = verify(program).expect_err("a broken rule").to_string();
+        assert!(error.contains(rule), "{error}");
+    }
+
+    /// A program whose body holds what `build` makes.
+    fn with<T>(build: impl FnOnce(&mut Builder) -> T) -> Program {
+        let mut builder = Builder::new();
+        build(&mut builder);
+        builder.finish(false)
+    }
+
+    #[test]
+    fn blocks_are_counted() {
+        for (op, blocks, rule) in [
+            (Op::If, 1, "`if` has 2 blocks, not 1"),
+            (Op::Loop, 0, "`loop` has 2 blocks, not 0"),
+            (Op::Loop, 3, "`loop` has 2 blocks, not 3"),
+            (Op::IfAny, 2, "`if_any` has 1 block, not 2"),
+            (Op::Not, 1, "`not` has 0 blocks, not 1"),
+        ] {
+            let program = with(|b| {
+                let condition = b.literal(DType::Bool, 1);
+                let args: &[Value] = if op == Op::Loop { &[] } else { &[condition] };
+                let results: &[DType] = if op == Op::Not { &[DType::Bool] } else { &[] };
+                b.inst(op, 0, args, results, vec![Block::default(); blocks]);
+            });
+            check(&program, rule);
+        }
+    }
+
+    #[test]
+    fn loops_agree_in_number() {
+        let program = with(|b| {
+            let value = b.literal(DType::Bool, 1);
+            b.open_block(&[]);
+            let condition = b.close_block(&[value]);
+            b.inst(Op::Loop, 0, &[value], &[DType::Bool], vec![condition, Block::default()]);
+        });
+        check(&program, "the state are 0 in number, the initial values 1");
+    }
+
+    #[test]
+    fn values_have_types() {
+        let mut program = with(|b| b.counter(DType::U32));
+        program.values.clear();
+        check(&program, "line 2: `v0: _ = counter`: v0 has no type");
+        program.values = vec![DType::U32];
+        program.body.insts[0].op = Op::Neg;
+        program.body.insts[0].args = smallvec![Value(9)];
+        check(&program, "v9 is used before it is defined");
+    }
+
+    #[test]
+    fn only_what_names_something_has_a_number() {
+        let mut program = with(|b| b.counter(DType::U32));
+        program.body.insts[0].imm = 3;
+        check(&program, "`counter` names nothing, but has the number 3");
+        let program = with(|b| b.inst(Op::Param, 1 << 32, &[], &[DType::U32], vec![]));
+        check(&program, "there is no parameter 4294967296");
+        let mut program = with(|b| {
+            let index = b.literal(DType::U32, 0);
+            b.inst(Op::Lookup, 1 << 32, &[index], &[DType::U32], vec![]);
+        });
+        program.tables.push(Table { dtype: DType::U32, bits: vec![0] });
+        check(&program, "there is no table 4294967296");
+    }
+
+    #[test]
+    fn scalars_have_no_length() {
+        let mut program = with(|b| b.param(ParamKind::Scalar, DType::U32));
+        assert!(verify(&program).is_ok());
+        program.params[ParamId(0).index()].min_len = 1;
+        check(&program, "line 1: `param p0: scalar u32 min_len 1`");
+    }
+}

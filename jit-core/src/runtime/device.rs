@@ -186,6 +186,7 @@ impl Device {
     }
 
     /// Runs `f` with the trace locked. What it freed is destroyed after the lock is given back.
+    #[inline]
     pub(crate) fn with_trace<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
         let mut trace = self.0.trace.lock();
         self.drain_deferred(&mut trace);
@@ -208,21 +209,33 @@ impl Device {
         self.0.has_deferred.store(true, Ordering::Release);
     }
 
+    #[inline]
     fn drain_deferred(&self, trace: &mut Trace) {
         // Acquire pairs with the store in `give_back`; a flag missed now is seen by the next holder.
         if self.0.has_deferred.load(Ordering::Acquire) {
-            self.0.has_deferred.store(false, Ordering::Release);
-            let list = std::mem::take(&mut *self.0.deferred.lock());
-            for dropped in list {
-                trace.give_back(dropped);
-            }
+            self.drain_list(trace);
         }
     }
 
-    fn unlock(&self, mut trace: parking_lot::MutexGuard<'_, Trace>) {
-        if trace.garbage.is_empty() {
-            return;
+    #[cold]
+    fn drain_list(&self, trace: &mut Trace) {
+        // Cleared before the list is taken: an entry pushed after that sets it again.
+        self.0.has_deferred.store(false, Ordering::Release);
+        let list = std::mem::take(&mut *self.0.deferred.lock());
+        for dropped in list {
+            trace.give_back(dropped);
         }
+    }
+
+    #[inline]
+    fn unlock(&self, trace: parking_lot::MutexGuard<'_, Trace>) {
+        if !trace.garbage.is_empty() {
+            self.unlock_and_destroy(trace);
+        }
+    }
+
+    #[cold]
+    fn unlock_and_destroy(&self, mut trace: parking_lot::MutexGuard<'_, Trace>) {
         let garbage = std::mem::take(&mut trace.garbage);
         drop(trace);
         drop(garbage);

@@ -210,7 +210,7 @@ impl Trace {
         }
         let dtype = op
             .result_type(&types[..args.len()], wanted)
-            .map_err(|message| Misuse(format!("{message}; operands were made at {}", self.made_at(args))))?;
+            .map_err(|message| Misuse(format!("{message}: {}", self.list(args))))?;
         if scope != 0 && size != 1 {
             self.scopes.merge_width(scope, size).map_err(|w| self.width_mismatch(op, w, size))?;
         }
@@ -311,8 +311,12 @@ impl Trace {
                 op.name()
             )));
         }
-        let _ = current;
-        let result = op.result_type(&[dtype], dtype).map_err(Misuse)?;
+        if dtype == DType::F16 && matches!(op, Op::ReduceSum | Op::ReduceProd) {
+            return self.reduce_in_f32(current, op, arg, at);
+        }
+        let result = op
+            .result_type(&[dtype], dtype)
+            .map_err(|message| Misuse(format!("{message}: {}", self.list(&[arg]))))?;
         if size == 1 && self.simplify {
             // The identity still takes part: `min` of one NaN is +infinity, as for a longer array of NaN.
             if dtype.is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
@@ -327,6 +331,17 @@ impl Trace {
             return Ok(arg);
         }
         Ok(self.pure(&Key::new(op, result, 1, &[arg], 0), 0, at))
+    }
+
+    /// A sum or product of f16 accumulates in f32 and is rounded once, at the end.
+    fn reduce_in_f32(&mut self, current: u32, op: Op, arg: NodeId, at: At) -> Result<NodeId, Misuse> {
+        let wide = self.lane_op(current, Op::Cast, DType::F32, &[arg], at)?;
+        let reduced = self.reduce(current, op, wide, at);
+        self.release(wide);
+        let reduced = reduced?;
+        let result = self.lane_op(current, Op::Cast, DType::F16, &[reduced], at);
+        self.release(reduced);
+        result
     }
 
     /// One element spread over `size` lanes.
@@ -405,22 +420,12 @@ impl Trace {
         index: NodeId,
         mask: Option<NodeId>,
     ) -> Result<(u64, u32), Misuse> {
-        let index_type = self.node(index).dtype;
-        if !index_type.is_int() {
-            return Err(Misuse(format!(
-                "`{}` takes an index of an integer type, got {index_type}",
-                op.name()
-            )));
-        }
-        if let Some(mask) = mask
-            && self.node(mask).dtype != DType::Bool
-        {
-            return Err(Misuse(format!(
-                "`{}` takes a mask of bool, got {}",
-                op.name(),
-                self.node(mask).dtype
-            )));
-        }
+        check_index_types(op, self.node(index).dtype, mask.map(|m| self.node(m).dtype)).map_err(
+            |Misuse(message)| {
+                let operands: smallvec::SmallVec<[NodeId; 2]> = [index].into_iter().chain(mask).collect();
+                Misuse(format!("{message}: {}", self.list(&operands)))
+            },
+        )?;
         let lanes: smallvec::SmallVec<[NodeId; 3]> = value.into_iter().chain([index]).chain(mask).collect();
         let mut size = 1;
         let mut scope = 0;
@@ -449,8 +454,9 @@ impl Trace {
             let dtype = self.node(value).dtype;
             if dtype != target {
                 return Err(Misuse(format!(
-                    "`{}` of {dtype} values into memory of {target}; cast the values",
-                    op.name()
+                    "`{}` of {dtype} values into memory of {target}, cast the values: {}",
+                    op.name(),
+                    self.list(&[value])
                 )));
             }
         }
@@ -472,12 +478,10 @@ impl Trace {
     }
 
     fn size_mismatch(&self, op: Op, args: &[NodeId]) -> Misuse {
-        let sizes: Vec<String> =
-            args.iter().map(|&a| format!("{}[{}]", self.node(a).dtype, self.node(a).size)).collect();
         Misuse(format!(
             "`{}` on arrays of different sizes: {}; sizes must be equal or 1",
             op.name(),
-            sizes.join(", ")
+            self.list(args)
         ))
     }
 
@@ -510,9 +514,31 @@ impl Trace {
         ))
     }
 
+    /// Type, size and place of each operand, for messages.
+    fn list(&self, args: &[NodeId]) -> String {
+        let one = |&a: &NodeId| {
+            let node = self.node(a);
+            format!("{}[{}] made at {}", node.dtype, node.size, self.made_at(&[a]))
+        };
+        args.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
     pub(crate) fn made_at(&self, args: &[NodeId]) -> String {
         let at = |a: &NodeId| self.slab.location(*a).map_or_else(|| "?".to_owned(), |l| l.to_string());
         args.iter().map(at).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What every op with an index takes.
+fn check_index_types(op: Op, index: DType, mask: Option<DType>) -> Result<(), Misuse> {
+    if !index.is_int() {
+        return Err(Misuse(format!("`{}` takes an index of an integer type, got {index}", op.name())));
+    }
+    match mask {
+        Some(mask) if mask != DType::Bool => {
+            Err(Misuse(format!("`{}` takes a mask of bool, got {mask}", op.name())))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -101,7 +101,7 @@ impl Trace {
     fn binary(&self, op: Op, dtype: DType, a: NodeId, b: NodeId) -> Option<NodeId> {
         let float = dtype.is_float();
         let is = |id: NodeId, bits: u64| self.is_literal_value(id, bits);
-        let one = scalar::cast(DType::U32, dtype, 1);
+        let one = |id: NodeId| self.node(id).is_literal() && is(id, scalar::cast(DType::U32, dtype, 1));
         match op {
             Op::Add if !float && is(b, 0) => Some(a),
             Op::Add if !float && is(a, 0) => Some(b),
@@ -109,9 +109,9 @@ impl Trace {
             Op::Add if float && is(b, negative_zero(dtype)) => Some(a),
             Op::Add if float && is(a, negative_zero(dtype)) => Some(b),
             Op::Sub if is(b, 0) => Some(a),
-            Op::Mul if is(b, one) => Some(a),
-            Op::Mul if is(a, one) => Some(b),
-            Op::Div if is(b, one) => Some(a),
+            Op::Mul if one(b) => Some(a),
+            Op::Mul if one(a) => Some(b),
+            Op::Div if one(b) => Some(a),
             Op::Or | Op::Xor if is(b, 0) => Some(a),
             Op::Or | Op::Xor if is(a, 0) => Some(b),
             Op::And if is(b, dtype.mask()) => Some(a),

@@ -7,10 +7,12 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::{Misuse, NodeId, PlaceKey, Trace, fold, region};
+use super::{Misuse, NodeId, PlaceKey, Trace, check_index_types, fold, region};
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::ir::Program;
 use crate::op::{Class, Op};
+use crate::plan::{self, Canonical, Step};
 use crate::runtime::{Device, Dropped, Event, evaluate};
 
 /// An array, evaluated or not, or a size-1 literal that no device knows yet.
@@ -132,6 +134,7 @@ impl Var {
         let at = Location::caller();
         let all: SmallVec<[&Var; 3]> = [self, index].into_iter().chain(mask).collect();
         let Some(device) = common_device("gather", &all) else {
+            or_panic(check_index_types(Op::Gather, index.dtype, mask.map(Var::dtype)));
             let inside = index.payload == 0 && mask.is_none_or(|m| m.payload != 0);
             return Var::literal(self.dtype, if inside { self.payload } else { 0 });
         };
@@ -239,6 +242,30 @@ impl Var {
             None => format!("unbound literal {}\n", crate::dtype::format_bits(self.dtype, self.payload)),
             Some(device) => device.with_trace(|t| t.dump(&[self.id()])),
         }
+    }
+
+    /// The programs that evaluating it would launch, in order, as they are before the passes. Launches nothing.
+    ///
+    /// # Panics
+    /// If it belongs to a region.
+    #[track_caller]
+    pub fn programs(&self) -> Vec<Program> {
+        let Some(device) = self.device else { return Vec::new() };
+        or_panic(device.with_trace(|t| {
+            t.check_top_level("planning", self.id())?;
+            if t.node(self.id()).is_evaluated() {
+                return Ok(Vec::new());
+            }
+            let roots = [self.id()];
+            let mut canonical = Canonical::default();
+            canonical.write(t, &roots);
+            let plan = plan::plan(t, &canonical, &roots, device.shared().options.fuse);
+            let launched = plan.steps.into_iter().filter_map(|step| match step {
+                Step::Copy { .. } => None,
+                Step::Launch(stage) => Some(stage.program),
+            });
+            Ok(launched.collect())
+        }))
     }
 
     /// The same value on that device: literals are bound to it.

@@ -1,0 +1,1 @@
+//! Benchmarks of the engine; see `benches/`. `cargo bench -p jit-benches` runs them.

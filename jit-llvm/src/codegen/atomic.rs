@@ -1,0 +1,159 @@
+//! Read-modify-write of elements, lane by lane, atomic because several threads run one launch.
+//!
+//! Only the element itself is ordered (`monotonic`): a lane sees its own effects in program order, those of
+//! other lanes at no particular time. A finish has no effects, so what stands here is for vectors of lanes.
+
+use inkwell::values::{BasicValue, IntValue, PointerValue};
+use inkwell::{AtomicOrdering, AtomicRMWBinOp, IntPredicate};
+use jit_core::dtype::DType;
+use jit_core::error::Error;
+use jit_core::ir::Inst;
+use jit_core::op::Op;
+
+use super::emit::{Emit, Form, Val, built};
+use super::memory::{from_memory, load_element, to_memory};
+use super::{Gen, lane};
+
+impl<'c> Gen<'c, '_> {
+    pub(super) fn combining_scatter(&mut self, inst: &Inst) -> Result<(), Error> {
+        let dtype = self.program.params[inst.param().index()].dtype;
+        let Some(combine) = inst.op.combine() else { return Err(super::unsupported(inst.op, dtype)) };
+        let (active, at) = self.locate(inst);
+        let mask = self.mask_or_all(active);
+        let value = self.lanes_of(inst.args[0]);
+        let values = self.spill(dtype, value);
+        let lanes = self.start_lanes(mask, at);
+        let value = self.spilled(dtype, values, lanes.lane);
+        combine_element(&self.e, combine, dtype, lanes.at, value)?;
+        self.end_lanes(lanes);
+        Ok(())
+    }
+
+    pub(super) fn atomic_inc(&mut self, inst: &Inst) -> Val<'c> {
+        let dtype = self.program.params[inst.param().index()].dtype;
+        let (active, at) = self.locate(inst);
+        let mask = self.mask_or_all(active);
+        let one = self.e.const_int(dtype.bits(), 1, Form::Uniform).into_int_value();
+        let olds = self.spill(dtype, self.e.register(dtype, Form::Varying).const_zero());
+        let lanes = self.start_lanes(mask, at);
+        let ordering = AtomicOrdering::Monotonic;
+        let old = built(self.e.builder.build_atomicrmw(AtomicRMWBinOp::Add, lanes.at, one, ordering));
+        let element = self.e.memory(dtype, Form::Uniform);
+        let to = self.e.address(element, olds, lanes.lane.into()).into_pointer_value();
+        self.e.store(old.into(), to, dtype.size() as u32);
+        self.end_lanes(lanes);
+        self.e.load(self.e.memory(dtype, Form::Varying), olds, dtype.size() as u32)
+    }
+
+    /// A vector's elements in memory, where a lane that is not known now can be taken from.
+    fn spill(&self, dtype: DType, value: Val<'c>) -> PointerValue<'c> {
+        let value = to_memory(&self.e, dtype, value);
+        let at = self.stack(self.e.memory(dtype, Form::Uniform), self.e.width);
+        self.e.store(value, at, dtype.size() as u32);
+        at
+    }
+
+    fn spilled(&self, dtype: DType, values: PointerValue<'c>, lane: IntValue<'c>) -> Val<'c> {
+        let at = self.e.address(self.e.memory(dtype, Form::Uniform), values, lane.into());
+        load_element(&self.e, dtype, at.into_pointer_value())
+    }
+
+    /// Starts a loop over the lanes of a mask.
+    fn start_lanes(&self, mask: Val<'c>, at: Val<'c>) -> LaneLoop<'c> {
+        let e = &self.e;
+        let addresses = self.stack(at.get_type().into_vector_type().get_element_type(), e.width);
+        e.store(at, addresses, 8);
+        let all = e.zext(e.mask_bits(mask).into(), 32);
+        let before = e.here();
+        let (head, turn, done) = (e.block("lanes"), e.block("lane"), e.block("lanes.done"));
+        e.jump(head);
+        e.continue_at(head);
+        let left = e.phi(all.get_type());
+        left.add_incoming(&[(&all, before)]);
+        let bits = left.as_basic_value();
+        let more = e.icmp(IntPredicate::NE, bits, e.int_like(bits, 0));
+        e.branch(more.into_int_value(), turn, done);
+        e.continue_at(turn);
+        let not_zero = e.const_int(1, 1, Form::Uniform);
+        let lane = e.intrinsic("llvm.cttz", &[bits.get_type()], &[bits, not_zero]);
+        let rest = e.and(bits, e.sub(bits, e.int_like(bits, 1)));
+        let pointer = e.context.ptr_type(inkwell::AddressSpace::default()).into();
+        let from = e.address(pointer, addresses, lane).into_pointer_value();
+        let at = e.load(pointer, from, 8).into_pointer_value();
+        LaneLoop { head, done, left, rest, lane: lane.into_int_value(), at }
+    }
+
+    fn end_lanes(&self, lanes: LaneLoop<'c>) {
+        lanes.left.add_incoming(&[(&lanes.rest, self.e.here())]);
+        self.e.jump(lanes.head);
+        self.e.continue_at(lanes.done);
+    }
+}
+
+/// A loop over lanes in whose body instructions are being written.
+struct LaneLoop<'c> {
+    head: inkwell::basic_block::BasicBlock<'c>,
+    done: inkwell::basic_block::BasicBlock<'c>,
+    /// The lanes that are left, one bit each.
+    left: inkwell::values::PhiValue<'c>,
+    /// Those after this turn.
+    rest: Val<'c>,
+    /// This turn's lane.
+    lane: IntValue<'c>,
+    /// Its address.
+    at: PointerValue<'c>,
+}
+
+/// Replaces an element by its combination with a value.
+fn combine_element<'c>(
+    e: &Emit<'c>,
+    combine: Op,
+    dtype: DType,
+    at: PointerValue<'c>,
+    value: Val<'c>,
+) -> Result<(), Error> {
+    if let Some(op) = single_instruction(combine, dtype) {
+        let value = to_memory(e, dtype, value).into_int_value();
+        built(e.builder.build_atomicrmw(op, at, value, AtomicOrdering::Monotonic));
+        return Ok(());
+    }
+    let bits = e.int(dtype.size() as u32 * 8, Form::Uniform);
+    let first = e.load(bits, at, dtype.size() as u32);
+    if let Some(load) = first.as_instruction_value() {
+        load.set_atomic_ordering(AtomicOrdering::Monotonic).expect("a load may be monotonic");
+    }
+    let before = e.here();
+    let (again, done) = (e.block("exchange"), e.block("exchanged"));
+    e.jump(again);
+    e.continue_at(again);
+    let seen_in = e.phi(bits);
+    let seen = seen_in.as_basic_value();
+    let old = from_memory(e, dtype, e.bitcast(seen, e.memory(dtype, Form::Uniform)));
+    let new = lane::lane_op(e, combine, dtype, dtype, &[old, value])?;
+    let new = e.bitcast(to_memory(e, dtype, new), bits);
+    let ordering = AtomicOrdering::Monotonic;
+    let outcome = built(e.builder.build_cmpxchg(at, seen, new, ordering, ordering));
+    let now = built(e.builder.build_extract_value(outcome, 0, ""));
+    let exchanged = built(e.builder.build_extract_value(outcome, 1, ""));
+    seen_in.add_incoming(&[(&first, before), (&now, e.here())]);
+    e.branch(exchanged.into_int_value(), done, again);
+    e.continue_at(done);
+    Ok(())
+}
+
+fn single_instruction(combine: Op, dtype: DType) -> Option<AtomicRMWBinOp> {
+    if dtype.is_float() {
+        return None;
+    }
+    Some(match combine {
+        Op::Add => AtomicRMWBinOp::Add,
+        Op::And => AtomicRMWBinOp::And,
+        Op::Or => AtomicRMWBinOp::Or,
+        Op::Xor => AtomicRMWBinOp::Xor,
+        Op::Min | Op::Minimum if dtype.is_signed() => AtomicRMWBinOp::Min,
+        Op::Max | Op::Maximum if dtype.is_signed() => AtomicRMWBinOp::Max,
+        Op::Min | Op::Minimum => AtomicRMWBinOp::UMin,
+        Op::Max | Op::Maximum => AtomicRMWBinOp::UMax,
+        _ => return None,
+    })
+}

@@ -1,0 +1,224 @@
+//! The two functions of a kernel.
+//!
+//! Both have the signature `(arguments, begin, end, base, results)`:
+//! - `arguments` points to two u64 per parameter: a scalar's bits and nothing, or an address and a length in elements;
+//! - `body` runs the lanes `begin..end` of the launch, whose lane 0 has the global index `base`, and writes one u64
+//!   per reduction to `results`;
+//! - `finish` runs once, and reads the final value of each reduction from `results`.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use inkwell::context::Context;
+use inkwell::module::Module;
+use inkwell::values::{FunctionValue, PointerValue};
+use inkwell::{AddressSpace, IntPredicate};
+use jit_core::error::Error;
+use jit_core::ir::{Block, ParamKind, Program};
+use jit_core::op::Class;
+
+use super::emit::{Emit, Form, Val, built};
+use super::memory::load_element;
+use super::{Argument, Gen, Lanes, uniform};
+use crate::target::Target;
+
+/// The name of the function that runs lanes.
+pub(crate) const BODY: &str = "body";
+/// The name of the function that runs once, after all lanes.
+pub(crate) const FINISH: &str = "finish";
+
+/// Above this many instructions the loop over full vectors is left out and every vector takes the masked form: the
+/// code, and the time to make it, is then half as long, and masks cost little beside so much work.
+const LONG_BODY: usize = 256;
+
+/// Writes the function that runs lanes.
+pub(super) fn body<'c>(
+    context: &'c Context,
+    module: &Rc<Module<'c>>,
+    target: &Rc<Target>,
+    width: u32,
+    program: &Program,
+) -> Result<(), Error> {
+    let mut frame = Frame::new(context, module, target, width, program, &program.body, BODY, Form::Varying);
+    let generator = &mut frame.generator;
+    generator.hoist(&program.body)?;
+    generator.start_reductions();
+
+    let [begin, end] = [1, 2].map(|i| frame.function.get_nth_param(i).expect("five parameters"));
+    let mut first = begin;
+    if program.inst_count() <= LONG_BODY {
+        first = generator.lane_loop(&program.body, first, end, Tail::Left)?;
+    }
+    generator.lane_loop(&program.body, first, end, Tail::Masked)?;
+    generator.end_reductions(frame.results)?;
+    built(generator.e.builder.build_return(None));
+    Ok(())
+}
+
+/// Writes the function that runs once.
+pub(super) fn finish<'c>(
+    context: &'c Context,
+    module: &Rc<Module<'c>>,
+    target: &Rc<Target>,
+    width: u32,
+    program: &Program,
+    block: &Block,
+) -> Result<(), Error> {
+    let mut frame = Frame::new(context, module, target, width, program, block, FINISH, Form::Uniform);
+    let generator = &mut frame.generator;
+    for (k, &param) in block.params.iter().enumerate() {
+        let e = &generator.e;
+        let slot = e.const_int(64, k as u64, Form::Uniform);
+        let at = e.address(e.int(64, Form::Uniform), frame.results, slot).into_pointer_value();
+        let value = load_element(e, program.dtype(param), at);
+        generator.set(param, value);
+    }
+    generator.block(block)?;
+    built(generator.e.builder.build_return(None));
+    Ok(())
+}
+
+/// What a loop over lanes does with the last ones when they fill no vector.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    Left,
+    Masked,
+}
+
+struct Frame<'c, 'p> {
+    function: FunctionValue<'c>,
+    results: PointerValue<'c>,
+    generator: Gen<'c, 'p>,
+}
+
+impl<'c, 'p> Frame<'c, 'p> {
+    #[expect(clippy::too_many_arguments, reason = "two callers above, each naming what it passes")]
+    fn new(
+        context: &'c Context,
+        module: &Rc<Module<'c>>,
+        target: &Rc<Target>,
+        width: u32,
+        program: &'p Program,
+        block: &Block,
+        name: &str,
+        form: Form,
+    ) -> Self {
+        let pointer = context.ptr_type(AddressSpace::default());
+        let i64_type = context.i64_type();
+        let params = [pointer.into(), i64_type.into(), i64_type.into(), i64_type.into(), pointer.into()];
+        let function = module.add_function(name, context.void_type().fn_type(&params, false), None);
+        let emit = || Emit {
+            context,
+            module: Rc::clone(module),
+            builder: context.create_builder(),
+            target: Rc::clone(target),
+            width,
+        };
+        let (entry, e) = (emit(), emit());
+        // Without unwinding there are no frames to register.
+        let entry_block = context.append_basic_block(function, "entry");
+        let start = context.append_basic_block(function, "start");
+        entry.continue_at(entry_block);
+        entry.mark(function, "nounwind");
+        let jump = built(entry.builder.build_unconditional_branch(start));
+        entry.builder.position_before(&jump);
+        e.continue_at(start);
+
+        let arguments = function.get_nth_param(0).expect("five parameters").into_pointer_value();
+        let args = (0..program.params.len()).map(|k| argument(&entry, program, k, arguments)).collect();
+        let forms = match form {
+            Form::Uniform => vec![Form::Uniform; program.values.len()],
+            Form::Varying => uniform::forms(program, block),
+        };
+        let zero = i64_type.const_zero().into();
+        let base = function.get_nth_param(3).expect("five parameters");
+        let generator = Gen {
+            program,
+            e,
+            entry,
+            forms,
+            values: vec![None; program.values.len()],
+            splats: HashMap::new(),
+            hoisted: vec![false; program.values.len()],
+            args,
+            bounds: HashMap::new(),
+            tables: HashMap::new(),
+            lanes: Lanes { first: zero, base, existing: None, active: None, form },
+            accumulators: Vec::new(),
+            zeros: None,
+            sink: None,
+        };
+        let results = function.get_nth_param(4).expect("five parameters").into_pointer_value();
+        Frame { function, results, generator }
+    }
+}
+
+/// Reads an argument.
+fn argument<'c>(e: &Emit<'c>, program: &Program, k: usize, arguments: PointerValue<'c>) -> Argument<'c> {
+    let i64_type = e.int(64, Form::Uniform);
+    let slot = |k: usize| {
+        let index = e.const_int(64, k as u64, Form::Uniform);
+        e.address(i64_type, arguments, index).into_pointer_value()
+    };
+    let param = program.params[k];
+    if param.kind == ParamKind::Scalar {
+        return Argument::Scalar(load_element(e, param.dtype, slot(2 * k)));
+    }
+    let pointer = e.context.ptr_type(AddressSpace::default()).into();
+    Argument::Memory {
+        base: e.load(pointer, slot(2 * k), 8).into_pointer_value(),
+        len: e.load(i64_type, slot(2 * k + 1), 8),
+    }
+}
+
+impl<'c> Gen<'c, '_> {
+    /// Runs a block for the lanes from `begin`, a vector at a time; yields the first lane that is left.
+    fn lane_loop(
+        &mut self,
+        block: &Block,
+        begin: Val<'c>,
+        end: Val<'c>,
+        tail: Tail,
+    ) -> Result<Val<'c>, Error> {
+        let before = self.e.here();
+        let (head, turn, done) = (self.e.block("lanes"), self.e.block("vector"), self.e.block("lanes.done"));
+        self.e.jump(head);
+        self.e.continue_at(head);
+        let e = &self.e;
+        let first_in = e.phi(begin.get_type());
+        let first = first_in.as_basic_value();
+        let next = e.add(first, e.int_like(first, u64::from(e.width)));
+        let more = match tail {
+            Tail::Left => e.icmp(IntPredicate::ULE, next, end),
+            Tail::Masked => e.icmp(IntPredicate::ULT, first, end),
+        };
+        e.branch(more.into_int_value(), turn, done);
+        e.continue_at(turn);
+        let existing = (tail == Tail::Masked).then(|| {
+            let width = e.int_like(first, u64::from(e.width));
+            let left = e.trunc(e.math("llvm.umin", &[e.sub(end, first), width]), 32);
+            e.icmp(IntPredicate::ULT, e.iota(32), e.splat(left))
+        });
+        self.lanes = Lanes { first, existing, active: existing, ..self.lanes };
+        self.lane_block(block)?;
+        first_in.add_incoming(&[(&begin, before), (&next, self.e.here())]);
+        self.e.jump(head);
+        self.e.continue_at(done);
+        Ok(first)
+    }
+
+    /// The body's own block, where reductions stand.
+    fn lane_block(&mut self, block: &Block) -> Result<(), Error> {
+        let mut reductions = 0;
+        for inst in &block.insts {
+            match (inst.op.class(), inst.op.combine()) {
+                (Class::Reduce, Some(combine)) => {
+                    self.reduce(reductions, combine, inst.args[0])?;
+                    reductions += 1;
+                }
+                _ => self.inst(inst)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! From a program to an LLVM module with a function `body` and perhaps one `finish`.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`frame`] | the two functions: arguments, the loop over lanes, its masked tail |
+//! | [`uniform`] | which values are the same on all lanes, and so scalar code |
+//! | [`emit`] | the vocabulary: LLVM instructions on scalars and vectors alike |
+//! | [`lane`], [`cast`], [`remainder`] | templates of the pure ops |
+//! | [`memory`], [`atomic`] | loads and stores by lane and at indices, tables, read-modify-write |
+//! | [`control`] | loops and branches by lane mask |
+//! | [`reduction`] | accumulators and their folding |
+
+mod atomic;
+mod cast;
+mod control;
+mod emit;
+mod frame;
+mod lane;
+mod memory;
+mod reduction;
+mod remainder;
+mod uniform;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use emit::{Emit, Form, Val};
+pub(crate) use frame::{BODY, FINISH};
+use inkwell::context::Context;
+use inkwell::module::Module;
+use inkwell::values::{GlobalValue, PointerValue};
+use jit_core::dtype::DType;
+use jit_core::error::Error;
+use jit_core::ir::{Block, Inst, ParamId, ParamKind, Program, TableId, Value};
+use jit_core::op::{Class, Op};
+
+use crate::target::Target;
+
+/// The functions of a program in a module of that context.
+pub(crate) fn build_module<'c>(
+    context: &'c Context,
+    program: &Program,
+    target: &Target,
+    width: u32,
+) -> Result<Rc<Module<'c>>, Error> {
+    let module = Rc::new(context.create_module("kernel"));
+    let target = Rc::new(target.clone());
+    frame::body(context, &module, &target, width, program)?;
+    if let Some(finish) = &program.finish {
+        frame::finish(context, &module, &target, width, program, finish)?;
+    }
+    Ok(module)
+}
+
+/// A function under construction.
+struct Gen<'c, 'p> {
+    program: &'p Program,
+    /// Where instructions go.
+    e: Emit<'c>,
+    /// The end of the function's entry: what all lanes share and no instruction of the loop changes.
+    entry: Emit<'c>,
+    forms: Vec<Form>,
+    values: Vec<Option<Val<'c>>>,
+    /// Vectors of uniform values of the entry, made when first asked for.
+    splats: HashMap<Value, Val<'c>>,
+    /// Values computed in the entry.
+    hoisted: Vec<bool>,
+    args: Vec<Argument<'c>>,
+    bounds: HashMap<(u32, memory::Bound), Val<'c>>,
+    tables: HashMap<TableId, GlobalValue<'c>>,
+    lanes: Lanes<'c>,
+    /// Accumulators of the reductions.
+    accumulators: Vec<PointerValue<'c>>,
+    /// What masked-off scalar loads read: zeros.
+    zeros: Option<PointerValue<'c>>,
+    /// What masked-off lanes write where each has a store of its own.
+    sink: Option<PointerValue<'c>>,
+}
+
+/// A parameter's argument.
+#[derive(Clone, Copy)]
+enum Argument<'c> {
+    Scalar(Val<'c>),
+    Memory {
+        base: PointerValue<'c>,
+        /// In elements, as i64.
+        len: Val<'c>,
+    },
+}
+
+/// The lanes that instructions run for.
+#[derive(Clone, Copy)]
+struct Lanes<'c> {
+    /// The first one's index within the launch, as i64.
+    first: Val<'c>,
+    /// The global index of the launch's lane 0, as i64.
+    base: Val<'c>,
+    /// Those that exist; absent if all do.
+    existing: Option<Val<'c>>,
+    /// Those that take part here; absent if all do. In a finish always absent: control flow there is scalar.
+    active: Option<Val<'c>>,
+    /// The form of a mask: vectors in a body, one lane in a finish.
+    form: Form,
+}
+
+impl<'c> Gen<'c, '_> {
+    fn block(&mut self, block: &Block) -> Result<(), Error> {
+        block.insts.iter().try_for_each(|inst| self.inst(inst))
+    }
+
+    fn inst(&mut self, inst: &Inst) -> Result<(), Error> {
+        if inst.results.first().is_some_and(|r| self.hoisted[r.index()]) {
+            return Ok(());
+        }
+        let value = match inst.op {
+            Op::Literal => self.e.const_bits(self.program.dtype(inst.result()), inst.imm, Form::Uniform),
+            Op::Counter => self.counter(self.program.dtype(inst.result())),
+            Op::Param => self.scalar_argument(inst.param()),
+            Op::Load => self.load(inst.param()),
+            Op::LoadScalar => self.load_scalar(&self.e, inst.param()),
+            Op::Store => {
+                self.store(inst.param(), inst.args[0]);
+                return Ok(());
+            }
+            Op::Lookup => self.lookup(inst),
+            Op::Gather => self.gather(inst),
+            Op::Scatter => {
+                self.scatter(inst);
+                return Ok(());
+            }
+            Op::AtomicInc => self.atomic_inc(inst),
+            Op::Loop => return self.run_loop(inst),
+            Op::If => return self.run_if(inst),
+            Op::IfAny => return self.run_if_any(inst),
+            op if op.class() == Class::Effect => return self.combining_scatter(inst),
+            op if op.class() == Class::Lane => self.lane_op(inst)?,
+            op => return Err(unsupported(op, self.type_for_messages(inst))),
+        };
+        self.set(inst.result(), value);
+        Ok(())
+    }
+
+    fn lane_op(&self, inst: &Inst) -> Result<Val<'c>, Error> {
+        let form = self.forms[inst.result().index()];
+        let (ty, out) = self.lane_types(inst);
+        let args: Vec<_> = inst.args.iter().map(|&a| self.e.shaped(self.get(a), form)).collect();
+        lane::lane_op(&self.e, inst.op, ty, out, &args)
+    }
+
+    /// Computes in the entry what is pure and the same on all lanes, so that the loop over lanes does not repeat it.
+    fn hoist(&mut self, block: &Block) -> Result<(), Error> {
+        for inst in &block.insts {
+            // A float remainder needs blocks of its own, which the entry has not.
+            let plain = inst.op.class() == Class::Lane && inst.op != Op::Rem;
+            let constant = |p: ParamId| self.program.params[p.index()].kind == ParamKind::In;
+            let pure = match inst.op {
+                Op::Literal | Op::Param => true,
+                Op::LoadScalar => constant(inst.param()),
+                _ => plain,
+            };
+            let [result] = inst.results[..] else { continue };
+            if !pure || !inst.args.iter().all(|a| self.hoisted[a.index()]) {
+                continue;
+            }
+            let value = match inst.op {
+                Op::Literal => self.entry.const_bits(self.program.dtype(result), inst.imm, Form::Uniform),
+                Op::Param => self.scalar_argument(inst.param()),
+                Op::LoadScalar => self.load_scalar(&self.entry, inst.param()),
+                _ => {
+                    let (ty, out) = self.lane_types(inst);
+                    let args: Vec<_> = inst.args.iter().map(|&a| self.get(a)).collect();
+                    lane::lane_op(&self.entry, inst.op, ty, out, &args)?
+                }
+            };
+            self.values[result.index()] = Some(value);
+            self.hoisted[result.index()] = true;
+        }
+        Ok(())
+    }
+
+    /// The type of the operands (of `select`: of what it chooses from) and of the result.
+    fn lane_types(&self, inst: &Inst) -> (DType, DType) {
+        let last = *inst.args.last().expect("an op on lanes has operands");
+        (self.program.dtype(last), self.program.dtype(inst.result()))
+    }
+
+    fn counter(&self, dtype: DType) -> Val<'c> {
+        let first = self.e.add(self.lanes.base, self.lanes.first);
+        let first = self.e.narrow(first, dtype.bits());
+        match self.lanes.form {
+            Form::Uniform => first,
+            Form::Varying => self.e.add(self.e.splat(first), self.e.iota(dtype.bits())),
+        }
+    }
+
+    fn set(&mut self, value: Value, val: Val<'c>) {
+        self.values[value.index()] = Some(self.e.shaped(val, self.forms[value.index()]));
+    }
+
+    fn get(&self, value: Value) -> Val<'c> {
+        self.values[value.index()].expect("a value is defined before it is used")
+    }
+
+    /// The value with an element per lane, or in a finish as it is.
+    fn lanes_of(&mut self, value: Value) -> Val<'c> {
+        let val = self.get(value);
+        if self.lanes.form == Form::Uniform {
+            return val;
+        }
+        if !self.hoisted[value.index()] {
+            return self.e.splat(val);
+        }
+        let entry = &self.entry;
+        *self.splats.entry(value).or_insert_with(|| entry.splat(val))
+    }
+
+    /// Both masks; absent stands for all lanes.
+    fn both(&self, a: Option<Val<'c>>, b: Option<Val<'c>>) -> Option<Val<'c>> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.e.and(a, b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// A mask that is there.
+    fn mask_or_all(&self, mask: Option<Val<'c>>) -> Val<'c> {
+        mask.unwrap_or_else(|| self.e.const_int(1, 1, self.lanes.form))
+    }
+
+    fn type_for_messages(&self, inst: &Inst) -> DType {
+        let value = inst.results.first().or(inst.args.first());
+        value.map_or(DType::Bool, |&v| self.program.dtype(v))
+    }
+}
+
+fn unsupported(op: Op, dtype: DType) -> Error {
+    Error::Unsupported { op: op.name(), dtype, backend: "cpu" }
+}

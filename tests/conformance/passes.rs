@@ -1,0 +1,93 @@
+//! Passes keep every bit: random programs on the interpreter, before and after.
+
+use jit_core::backend::{Backend, PassLevel};
+use jit_core::dtype::is_nan;
+use jit_core::interp::{Interpreter, Mode};
+use jit_core::ir::{Program, parse, verify};
+use jit_core::op::{Class, Op};
+use jit_core::passes::{self, Bounds, Options};
+use proptest::collection::vec;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::launch::{Argument, launch};
+use crate::random_ir::{Case, case};
+
+const CASES: u32 = 3000;
+
+#[test]
+fn passes_keep_every_bit() {
+    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let statistics = std::cell::RefCell::new(Statistics::default());
+    let outcome = runner.run(&vec(proptest::num::u32::ANY, 0..700), |tape| {
+        check(&case(&tape), &mut statistics.borrow_mut());
+        Ok(())
+    });
+    let statistics = statistics.into_inner();
+    if let Err(proptest::test_runner::TestError::Fail(why, tape)) = outcome {
+        panic!("{why}\n{}", case(&tape).program);
+    }
+    // A generator that makes nothing useful must be noticed.
+    assert!(statistics.is_useful(), "{statistics:?}");
+}
+
+/// What the programs of a run had and what became of it.
+#[derive(Debug, Default)]
+struct Statistics {
+    insts: usize,
+    dropped: usize,
+    loops: usize,
+    branches: usize,
+    effects: usize,
+    promises: usize,
+}
+
+impl Statistics {
+    fn is_useful(&self) -> bool {
+        let each = CASES as usize;
+        let enough =
+            [self.insts / 20, self.dropped / 5, self.loops, self.branches, self.effects, self.promises];
+        enough.iter().all(|&count| count > each / 4)
+    }
+
+    fn count(&mut self, before: &Program, after: &Program) {
+        self.insts += before.inst_count();
+        self.dropped += before.inst_count().saturating_sub(after.inst_count());
+        after.for_each_inst(&mut |inst| {
+            self.loops += usize::from(inst.op == Op::Loop);
+            self.branches += usize::from(matches!(inst.op, Op::If | Op::IfAny));
+            self.effects += usize::from(inst.op.class() == Class::Effect);
+            self.promises += usize::from(inst.in_bounds);
+        });
+    }
+}
+
+fn check(case: &Case, statistics: &mut Statistics) {
+    let program = &case.program;
+    verify(program).unwrap_or_else(|e| panic!("the generator broke a rule: {e}\n{program}"));
+    assert!(parse(&program.to_string()).expect("its own text") == *program, "reading back changes it");
+
+    let lens = case.arguments.iter().map(|argument| match argument {
+        Argument::Scalar(_) => 0,
+        Argument::Memory(elements) => elements.len() as u64,
+    });
+    let bounds = Bounds::Within { lens: lens.collect(), counter_end: case.base + case.lanes };
+    let mut optimised = program.clone();
+    let options = Options { contract: false, bounds };
+    passes::run(&mut optimised, PassLevel::Full, &options, &mut |_, _| {});
+    statistics.count(program, &optimised);
+
+    let (wanted, got) = (results(program, case), results(&optimised, case));
+    for (k, param) in program.params.iter().enumerate() {
+        let (Argument::Memory(wanted), Argument::Memory(got)) = (&wanted[k], &got[k]) else { continue };
+        let equal = |(&a, &b): (&u64, &u64)| a == b || is_nan(param.dtype, a) && is_nan(param.dtype, b);
+        assert!(wanted.iter().zip(got).all(equal), "p{k} is {got:x?}, not {wanted:x?}, after\n{optimised}");
+    }
+}
+
+fn results(program: &Program, case: &Case) -> Vec<Argument> {
+    let kernel = Interpreter::new(Mode::Lowered).compile(program).expect("the interpreter takes everything");
+    let mut arguments = case.arguments.clone();
+    launch(&*kernel, program, &mut arguments, case.lanes, case.base);
+    arguments
+}

@@ -1,0 +1,362 @@
+//! Random valid programs of the kernel language, made from a tape of numbers: a shorter tape, or one of smaller
+//! numbers, gives a simpler program, so that a failing case shrinks.
+//!
+//! Loops end by construction. What would show the payload or sign of a computed NaN (bitcasts of floats,
+//! `copysign`) is left out, since those are unspecified; so are mathematical functions.
+
+use jit_core::dtype::DType;
+use jit_core::ir::{Block, Builder, ParamId, ParamKind, Program, Value};
+use jit_core::op::{ALL_OPS, Class, Op, Rule, scalar};
+
+use crate::launch::Argument;
+
+/// A program with arguments for a launch.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) program: Program,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) lanes: u64,
+    pub(crate) base: u64,
+}
+
+/// The case that a tape stands for.
+pub(crate) fn case(tape: &[u32]) -> Case {
+    let mut generator = Generator {
+        tape: tape.iter(),
+        builder: Builder::new(),
+        values: Vec::new(),
+        inputs: Vec::new(),
+        memory: Vec::new(),
+        scalar: ParamId(0),
+        arguments: Vec::new(),
+        lanes: 0,
+        pure: 0,
+        budget: 60,
+    };
+    generator.params();
+    generator.body()
+}
+
+const TYPES: [DType; 7] =
+    [DType::U32, DType::F32, DType::I32, DType::Bool, DType::U8, DType::U64, DType::F16];
+
+/// Regions are nested this deep at most.
+const DEPTH: usize = 4;
+
+struct Generator<'a> {
+    tape: std::slice::Iter<'a, u32>,
+    builder: Builder,
+    /// What can be used here, of all types.
+    values: Vec<Value>,
+    inputs: Vec<ParamId>,
+    memory: Vec<ParamId>,
+    scalar: ParamId,
+    arguments: Vec<Argument>,
+    lanes: u64,
+    /// The number of `if_any` blocks around.
+    pure: usize,
+    /// The number of instructions that may still be asked for.
+    budget: usize,
+}
+
+impl Generator<'_> {
+    /// A number below `below`; 0 at the end of the tape.
+    fn choose(&mut self, below: usize) -> usize {
+        self.tape.next().map_or(0, |&n| n as usize % below)
+    }
+
+    fn params(&mut self) {
+        self.lanes = [5, 1, 0, 7, 130][self.choose(5)];
+        for dtype in [DType::U32, DType::F32, DType::I32, DType::U8] {
+            let param = self.builder.param(ParamKind::In, dtype);
+            let len = self.lanes as usize + self.choose(300);
+            let elements = (0..len).map(|k| self.constant(dtype, k)).collect();
+            self.arguments.push(Argument::Memory(elements));
+            self.inputs.push(param);
+        }
+        for dtype in [DType::U32, DType::F32] {
+            let param = self.builder.param(ParamKind::InOut, dtype);
+            let len = self.lanes as usize + self.choose(9);
+            self.arguments.push(Argument::Memory(vec![0; len]));
+            self.memory.push(param);
+        }
+        self.scalar = self.builder.param(ParamKind::Scalar, DType::U32);
+        self.arguments.push(Argument::Scalar(3));
+    }
+
+    fn body(mut self) -> Case {
+        let first = self.builder.counter(DType::U32);
+        self.values.push(first);
+        self.insts(0);
+        let outputs = 1 + self.choose(3);
+        for _ in 0..outputs {
+            let value = self.any_value();
+            self.store(value, self.lanes as usize);
+        }
+        let mut reductions = Vec::new();
+        for _ in 0..self.choose(3) {
+            let op = self.op(|op| op.class() == Class::Reduce);
+            let value = self.operand(op.rule());
+            self.builder.inst(op, 0, &[value], &[], vec![]);
+            reductions.push(self.builder.dtype(value));
+        }
+        let base = [0, 1, 1000][self.choose(3)];
+        if !reductions.is_empty() {
+            self.values = self.builder.start_finish(&reductions);
+            for value in self.values.clone() {
+                let negated = self.builder.op(Op::Eq, &[value, value]);
+                self.store(value, 1);
+                self.store(negated, 1);
+            }
+        }
+        let program = self.builder.finish(!reductions.is_empty());
+        Case { program, arguments: self.arguments, lanes: self.lanes, base }
+    }
+
+    fn store(&mut self, value: Value, len: usize) {
+        let dtype = self.builder.dtype(value);
+        let output = self.builder.param(ParamKind::Out, dtype);
+        self.arguments.push(Argument::Memory(vec![0; len]));
+        self.builder.store(output, value);
+    }
+
+    fn insts(&mut self, depth: usize) {
+        let count = self.choose(if depth == 0 { 24 } else { 6 });
+        for _ in 0..count.min(self.budget) {
+            self.budget = self.budget.saturating_sub(1);
+            self.inst(depth);
+        }
+    }
+
+    fn inst(&mut self, depth: usize) {
+        match self.choose(16) {
+            0..7 => self.lane_op(),
+            7 => self.read_param(),
+            8 | 9 => self.gather(),
+            10 => self.lookup(),
+            11 | 12 if self.pure == 0 => self.effect(),
+            13 if depth < DEPTH && self.pure == 0 => self.run_loop(depth),
+            14 if depth < DEPTH => self.branch(depth),
+            15 if depth < DEPTH => self.if_any(depth),
+            _ => {
+                let dtype = TYPES[self.choose(TYPES.len())];
+                let number = self.choose(40);
+                let bits = self.constant(dtype, number);
+                let value = self.builder.literal(dtype, bits);
+                self.values.push(value);
+            }
+        }
+    }
+
+    fn lane_op(&mut self) {
+        let op = self.op(|op| op.class() == Class::Lane && !matches!(op, Op::Bitcast | Op::CopySign));
+        let value = match op.rule() {
+            Rule::Cast => {
+                let to = TYPES[self.choose(TYPES.len())];
+                let value = self.any_value();
+                self.builder.cast(to, value)
+            }
+            Rule::Select => {
+                let mask = self.value(DType::Bool);
+                let one = self.any_value();
+                let other = self.value(self.builder.dtype(one));
+                self.builder.op(op, &[mask, one, other])
+            }
+            rule => {
+                let first = self.operand(rule);
+                let dtype = self.builder.dtype(first);
+                let mut args = vec![first];
+                while args.len() < op.arity() {
+                    args.push(self.value(dtype));
+                }
+                self.builder.op(op, &args)
+            }
+        };
+        self.values.push(value);
+    }
+
+    fn read_param(&mut self) {
+        let inputs = self.inputs.clone();
+        let input = inputs[self.choose(inputs.len())];
+        let value = match self.choose(4) {
+            0 => self.builder.read(Op::Param, self.scalar),
+            1 if self.pure == 0 => self.builder.read(Op::Load, self.memory[0]),
+            _ => self.builder.read(Op::Load, input),
+        };
+        self.values.push(value);
+    }
+
+    fn gather(&mut self) {
+        let (mut params, changing) = (self.inputs.clone(), self.memory.clone());
+        if self.pure == 0 {
+            params.extend(changing);
+        }
+        let param = params[self.choose(params.len())];
+        let (index, mask) = (self.index(), self.mask());
+        let value = self.builder.gather(param, index, mask);
+        self.values.push(value);
+    }
+
+    fn lookup(&mut self) {
+        let table = self.builder.table(DType::F32, &[0, 0x3f80_0000, 0x4000_0000, 0x4040_0000]);
+        let index = self.index();
+        let value = self.builder.lookup(table, index);
+        self.values.push(value);
+    }
+
+    fn effect(&mut self) {
+        let op = self.op(|op| op.class() == Class::Effect);
+        let (index, mask) = (self.index(), self.mask());
+        if op == Op::AtomicInc {
+            let args: Vec<Value> = [index].into_iter().chain(mask).collect();
+            let param = u64::from(self.memory[0].0);
+            let value = self.builder.inst(op, param, &args, &[DType::U32], vec![])[0];
+            return self.values.push(value);
+        }
+        let bits_only = op.combine().is_some_and(|combine| combine.rule() == Rule::Bits);
+        let which = if bits_only { 0 } else { self.choose(2) };
+        let value = self.value([DType::U32, DType::F32][which]);
+        self.builder.scatter(op, self.memory[which], value, index, mask);
+    }
+
+    /// A loop over a counter, with further state.
+    fn run_loop(&mut self, depth: usize) {
+        let zero = self.builder.literal(DType::U32, 0);
+        let bounds = [0, 1, 2, 3];
+        let bound = bounds[self.choose(4)];
+        let bound = self.builder.literal(DType::U32, bound);
+        let mut inits = vec![zero];
+        for _ in 0..self.choose(4) {
+            let init = self.any_value();
+            inits.push(init);
+        }
+        let types: Vec<DType> = inits.iter().map(|&v| self.builder.dtype(v)).collect();
+        let outside = self.values.len();
+        let state = self.builder.open_block(&types);
+        self.values.extend(&state);
+        self.insts(DEPTH);
+        let condition = self.builder.op(Op::Lt, &[state[0], bound]);
+        let condition = self.builder.close_block(&[condition]);
+        self.builder.open_block(&[]);
+        self.insts(depth + 1);
+        let one = self.builder.literal(DType::U32, 1);
+        let mut next = vec![self.builder.op(Op::Add, &[state[0], one])];
+        for &dtype in &types[1..] {
+            let value = self.value(dtype);
+            next.push(value);
+        }
+        let body = self.builder.close_block(&next);
+        self.values.truncate(outside);
+        self.region(Op::Loop, &inits, &types, vec![condition, body]);
+    }
+
+    fn branch(&mut self, depth: usize) {
+        let condition = self.value(DType::Bool);
+        let types = self.result_types();
+        let blocks = vec![self.block(depth, &types), self.block(depth, &types)];
+        self.region(Op::If, &[condition], &types, blocks);
+    }
+
+    fn if_any(&mut self, depth: usize) {
+        let mut args = vec![self.value(DType::Bool)];
+        let types = self.result_types();
+        for &dtype in &types {
+            let fallback = self.value(dtype);
+            args.push(fallback);
+        }
+        self.pure += 1;
+        let block = self.block(depth, &types);
+        self.pure -= 1;
+        self.region(Op::IfAny, &args, &types, vec![block]);
+    }
+
+    fn result_types(&mut self) -> Vec<DType> {
+        (0..self.choose(4)).map(|_| TYPES[self.choose(TYPES.len())]).collect()
+    }
+
+    fn block(&mut self, depth: usize, types: &[DType]) -> Block {
+        let outside = self.values.len();
+        self.builder.open_block(&[]);
+        self.insts(depth + 1);
+        let yields: Vec<Value> = types.iter().map(|&dtype| self.value(dtype)).collect();
+        self.values.truncate(outside);
+        self.builder.close_block(&yields)
+    }
+
+    fn region(&mut self, op: Op, args: &[Value], types: &[DType], blocks: Vec<Block>) {
+        let results = self.builder.inst(op, 0, args, types, blocks);
+        self.values.extend(results);
+    }
+
+    fn op(&mut self, wanted: impl Fn(Op) -> bool) -> Op {
+        let ops: Vec<Op> = ALL_OPS.iter().copied().filter(|&op| wanted(op)).collect();
+        ops[self.choose(ops.len())]
+    }
+
+    /// A value of a type that the rule takes.
+    fn operand(&mut self, rule: Rule) -> Value {
+        let fits = |dtype: DType| match rule {
+            Rule::Numeric => dtype != DType::Bool,
+            Rule::Float => dtype.is_float(),
+            Rule::Int | Rule::CountBits => dtype.is_int(),
+            Rule::Bits => !dtype.is_float(),
+            _ => true,
+        };
+        let types: Vec<DType> = TYPES.into_iter().filter(|&dtype| fits(dtype)).collect();
+        let dtype = types[self.choose(types.len())];
+        self.value(dtype)
+    }
+
+    fn any_value(&mut self) -> Value {
+        let back = self.choose(self.values.len());
+        self.values[self.values.len() - 1 - back]
+    }
+
+    /// A value of that type: one there is, else one converted from another.
+    fn value(&mut self, dtype: DType) -> Value {
+        let fitting: Vec<Value> =
+            self.values.iter().copied().filter(|&v| self.builder.dtype(v) == dtype).collect();
+        if fitting.is_empty() {
+            let other = self.any_value();
+            return self.builder.cast(dtype, other);
+        }
+        fitting[fitting.len() - 1 - self.choose(fitting.len())]
+    }
+
+    /// An index: often small, sometimes anything.
+    fn index(&mut self) -> Value {
+        let types = [DType::U32, DType::U8, DType::I32, DType::U64];
+        let dtype = types[self.choose(types.len())];
+        let index = self.value(dtype);
+        match self.choose(3) {
+            0 => index,
+            1 => {
+                let mask = self.builder.literal(dtype, 3);
+                self.builder.op(Op::And, &[index, mask])
+            }
+            _ => {
+                let bound = self.builder.literal(dtype, 100);
+                self.builder.op(Op::Rem, &[index, bound])
+            }
+        }
+    }
+
+    fn mask(&mut self) -> Option<Value> {
+        (self.choose(3) == 1).then(|| self.value(DType::Bool))
+    }
+
+    fn constant(&mut self, dtype: DType, number: usize) -> u64 {
+        let specials = [f64::NAN, f64::INFINITY, -0.0, 0.1, -1e30, 65504.0];
+        match dtype {
+            DType::Bool => number as u64 % 2,
+            _ if dtype.is_float() => {
+                let value = specials.get(number).copied().unwrap_or(number as f64 - 20.0);
+                scalar::cast(DType::F64, dtype, value.to_bits())
+            }
+            _ => {
+                (number as u64).wrapping_mul(if number.is_multiple_of(5) { 0x9e37_79b9_7f4a_7c15 } else { 1 })
+                    & dtype.mask()
+            }
+        }
+    }
+}
