@@ -28,7 +28,7 @@ use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 pub(crate) use fold::fold;
 pub use node::NodeId;
 pub(crate) use node::{Node, ORDERED};
-pub use region::{if_else, while_loop};
+pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
 pub(crate) use scope::ScopeKind;
 pub(crate) use slab::{Key, Slab};
 pub use var::{BufferVar, Var, eval};

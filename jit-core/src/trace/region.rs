@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::panic::Location;
 
 use super::var::{bind_all, or_panic};
-use super::{At, NodeId, ScopeKind, Var};
+use super::{At, Misuse, NodeId, ScopeKind, Var};
 use crate::dtype::DType;
 use crate::op::Op;
 use crate::runtime::Device;
@@ -38,6 +38,11 @@ pub(super) fn forbid(what: &str) {
     }
 }
 
+/// The device of this thread's innermost open region.
+pub fn open_device() -> Option<Device> {
+    OPEN.get().map(|(device, _)| device)
+}
+
 /// A symbolic loop: `condition` and `body` run once, on placeholders for the state.
 ///
 /// # Panics
@@ -49,6 +54,20 @@ pub fn while_loop(
     condition: impl FnOnce(&[Var]) -> Var,
     body: impl FnOnce(Vec<Var>) -> Vec<Var>,
 ) -> Vec<Var> {
+    checked_loop(device, state, |s| Ok(condition(s)), |s| Ok(body(s)))
+}
+
+/// [`while_loop`] with closures that may refuse: their message becomes a panic at the caller's line.
+///
+/// # Panics
+/// As [`while_loop`].
+#[track_caller]
+pub fn checked_loop(
+    device: Device,
+    state: &[Var],
+    condition: impl FnOnce(&[Var]) -> Result<Var, String>,
+    body: impl FnOnce(Vec<Var>) -> Result<Vec<Var>, String>,
+) -> Vec<Var> {
     let at = Location::caller();
     let outer = current(device);
     let refs: Vec<&Var> = state.iter().collect();
@@ -57,10 +76,10 @@ pub fn while_loop(
     let open = Open::enter(device, scope);
     let types: Vec<DType> = state.iter().map(Var::dtype).collect();
 
-    let test = condition(&placeholders(device, scope)).bind(device);
+    let test = or_panic(condition(&placeholders(device, scope)).map_err(Misuse)).bind(device);
     or_panic(device.with_trace(|t| t.end_condition(scope, test.into_id())));
     let mut next = Vec::new();
-    for value in body(placeholders(device, scope)) {
+    for value in or_panic(body(placeholders(device, scope)).map_err(Misuse)) {
         next.push(value.bind(device));
     }
     let next = next.into_iter().map(Var::into_id).collect();
@@ -82,6 +101,21 @@ pub fn if_else(
     arguments: &[Var],
     then: impl FnOnce(Vec<Var>) -> Vec<Var>,
     otherwise: impl FnOnce(Vec<Var>) -> Vec<Var>,
+) -> Vec<Var> {
+    checked_if(device, mask, arguments, |a| Ok(then(a)), |a| Ok(otherwise(a)))
+}
+
+/// [`if_else`] with closures that may refuse: their message becomes a panic at the caller's line.
+///
+/// # Panics
+/// As [`while_loop`].
+#[track_caller]
+pub fn checked_if(
+    device: Device,
+    mask: &Var,
+    arguments: &[Var],
+    then: impl FnOnce(Vec<Var>) -> Result<Vec<Var>, String>,
+    otherwise: impl FnOnce(Vec<Var>) -> Result<Vec<Var>, String>,
 ) -> Vec<Var> {
     let at = Location::caller();
     let outer = current(device);
@@ -110,7 +144,7 @@ impl Branch<'_> {
     #[track_caller]
     fn trace(
         &self,
-        body: impl FnOnce(Vec<Var>) -> Vec<Var>,
+        body: impl FnOnce(Vec<Var>) -> Result<Vec<Var>, String>,
         expected: Option<&[DType]>,
     ) -> (Ended, Vec<DType>) {
         let Branch { device, outer, condition, args, at } = *self;
@@ -119,7 +153,7 @@ impl Branch<'_> {
         );
         let open = Open::enter(device, scope);
         let mut yields = Vec::new();
-        for value in body(placeholders(device, scope)) {
+        for value in or_panic(body(placeholders(device, scope)).map_err(Misuse)) {
             yields.push(value.bind(device));
         }
         let types: Vec<DType> = yields.iter().map(Var::dtype).collect();

@@ -393,6 +393,11 @@ impl BufferVar {
         self.device
     }
 
+    /// Whether both are handles of one place.
+    pub fn same(&self, other: &BufferVar) -> bool {
+        self.device == other.device && self.key == other.key
+    }
+
     /// The current version as a value: later writes do not change it.
     ///
     /// # Panics

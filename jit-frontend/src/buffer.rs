@@ -1,0 +1,198 @@
+//! [`Buffer`]: a place that is written to.
+
+use std::marker::PhantomData;
+
+use jit_core::error::Error;
+use jit_core::op::Op;
+use jit_core::trace::BufferVar;
+
+use crate::element::{Bits, Element, Int, Num};
+use crate::operand::Operand;
+use crate::{Array, Device};
+
+/// A place: it names the current version of some memory, and moves on with every write.
+///
+/// A clone is the same place. Loops and branches write to buffers, whether captured or part of their state; each lane
+/// sees its own earlier writes there, those of other lanes in no particular order.
+pub struct Buffer<T: Element> {
+    var: BufferVar,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> Buffer<T> {
+    /// A place of `n` elements, all zero (false).
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    ///
+    /// # Panics
+    /// Inside the closure of a loop or branch.
+    #[track_caller]
+    pub fn zeros(n: usize, device: &Device) -> Result<Buffer<T>, Error> {
+        Buffer::from_array(&Array::zeros(n, device))
+    }
+
+    /// A place whose current version is this array.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    ///
+    /// # Panics
+    /// If the array is a literal without a device, or inside the closure of a loop or branch.
+    #[track_caller]
+    pub fn from_array(array: &Array<T>) -> Result<Buffer<T>, Error> {
+        Ok(Buffer { var: BufferVar::new(&array.var), element: PhantomData })
+    }
+
+    /// Number of elements.
+    #[expect(clippy::len_without_is_empty, reason = "an empty buffer is no special case")]
+    pub fn len(&self) -> usize {
+        self.var.size() as usize
+    }
+
+    /// The device.
+    pub fn device(&self) -> Device {
+        Device::from_core(self.var.device())
+    }
+
+    /// The current version as a value, which later writes do not change.
+    ///
+    /// # Panics
+    /// Inside the closure of a loop or branch, where no single version is current; gather there.
+    #[track_caller]
+    pub fn value(&self) -> Array<T> {
+        Array::from_var(self.var.value())
+    }
+
+    /// Makes an array (or one element for all) the current version.
+    ///
+    /// # Panics
+    /// If size or device differ, or inside the closure of a loop or branch.
+    #[track_caller]
+    pub fn set(&self, value: impl Operand<T>) {
+        self.var.set(&value.operand());
+    }
+
+    /// Writes one element.
+    ///
+    /// # Errors
+    /// [`Error::OutOfBounds`].
+    #[track_caller]
+    pub fn write(&self, index: usize, value: impl Operand<T>) -> Result<(), Error> {
+        let size = self.var.size();
+        if index as u64 >= size {
+            return Err(Error::OutOfBounds {
+                op: "write",
+                location: String::new(),
+                index: index as i128,
+                size,
+            });
+        }
+        self.scatter(value, index as u64);
+        Ok(())
+    }
+
+    /// The elements at these indices, 0 (false) where out of bounds.
+    #[track_caller]
+    pub fn gather<I: Int>(&self, index: impl Operand<I>) -> Array<T> {
+        Array::from_var(self.var.gather(&index.operand(), None))
+    }
+
+    /// The elements at these indices, 0 (false) where out of bounds or where the mask is false.
+    #[track_caller]
+    pub fn gather_masked<I: Int>(&self, index: impl Operand<I>, mask: impl Operand<bool>) -> Array<T> {
+        Array::from_var(self.var.gather(&index.operand(), Some(&mask.operand())))
+    }
+
+    /// The place in the trace.
+    pub fn var(&self) -> &BufferVar {
+        &self.var
+    }
+
+    /// The handle of a place of this type.
+    ///
+    /// # Panics
+    /// If the place has another element type.
+    #[track_caller]
+    pub fn from_var(var: BufferVar) -> Buffer<T> {
+        assert!(var.dtype() == T::DTYPE, "a buffer of {} made of a place of {}", T::DTYPE, var.dtype());
+        Buffer { var, element: PhantomData }
+    }
+}
+
+macro_rules! scatters {
+    ($($class:ident { $($name:ident $masked:ident $op:ident $doc:literal;)* })*) => {$(
+        /// Each moves the place on to the version after it. Several values for one element: a plain scatter keeps one of
+        /// them, the others combine all of them, in no particular order.
+        impl<T: $class> Buffer<T> {$(
+            #[doc = concat!($doc, ".")]
+            ///
+            /// # Panics
+            /// At the caller's line for sizes or devices that do not fit.
+            #[track_caller]
+            pub fn $name<I: Int>(&self, value: impl Operand<T>, index: impl Operand<I>) {
+                self.var.scatter(Op::$op, &value.operand(), &index.operand(), None);
+            }
+
+            #[doc = concat!($doc, ", where the mask is true.")]
+            ///
+            /// # Panics
+            /// At the caller's line for sizes or devices that do not fit.
+            #[track_caller]
+            pub fn $masked<I: Int>(
+                &self,
+                value: impl Operand<T>,
+                index: impl Operand<I>,
+                mask: impl Operand<bool>,
+            ) {
+                self.var.scatter(Op::$op, &value.operand(), &index.operand(), Some(&mask.operand()));
+            }
+        )*}
+    )*};
+}
+
+scatters! {
+    Element {
+        scatter scatter_masked Scatter "Stores values at indices";
+    }
+    Num {
+        scatter_add scatter_add_masked ScatterAdd "Adds values to the elements at indices";
+        scatter_mul scatter_mul_masked ScatterMul "Multiplies the elements at indices by values";
+        scatter_min scatter_min_masked ScatterMin "Puts the smaller of element and value at indices";
+        scatter_max scatter_max_masked ScatterMax "Puts the larger of element and value at indices";
+        scatter_minimum scatter_minimum_masked ScatterMinimum "As `scatter_min`, but a NaN wins";
+        scatter_maximum scatter_maximum_masked ScatterMaximum "As `scatter_max`, but a NaN wins";
+    }
+    Bits {
+        scatter_and scatter_and_masked ScatterAnd "Combines elements at indices with values by `and`";
+        scatter_or scatter_or_masked ScatterOr "Combines elements at indices with values by `or`";
+        scatter_xor scatter_xor_masked ScatterXor "Combines elements at indices with values by exclusive `or`";
+    }
+}
+
+impl<T: Int> Buffer<T> {
+    /// Adds 1 to the elements at indices; gives each lane the value from before its own addition, 0 where out of bounds.
+    #[track_caller]
+    pub fn atomic_inc<I: Int>(&self, index: impl Operand<I>) -> Array<T> {
+        Array::from_var(self.var.atomic_inc(&index.operand(), None))
+    }
+
+    /// [`atomic_inc`](Self::atomic_inc) where the mask is true, else 0 and no addition.
+    #[track_caller]
+    pub fn atomic_inc_masked<I: Int>(&self, index: impl Operand<I>, mask: impl Operand<bool>) -> Array<T> {
+        Array::from_var(self.var.atomic_inc(&index.operand(), Some(&mask.operand())))
+    }
+}
+
+impl<T: Element> Clone for Buffer<T> {
+    fn clone(&self) -> Buffer<T> {
+        Buffer { var: self.var.clone(), element: PhantomData }
+    }
+}
+
+impl<T: Element> std::fmt::Debug for Buffer<T> {
+    /// Never evaluates.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.var.fmt(f)
+    }
+}

@@ -1,0 +1,225 @@
+//! Devices: what is there, how to get one.
+
+#[cfg(feature = "llvm")]
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+pub use jit_core::backend::DeviceKind;
+use jit_core::error::Error;
+use jit_core::interp::Mode;
+use jit_core::runtime;
+#[cfg(feature = "llvm")]
+use jit_core::runtime::DeviceOptions;
+pub use jit_core::runtime::{KernelRecord, MemoryStats};
+#[cfg(feature = "llvm")]
+use jit_llvm::{LlvmBackend, LlvmOptions};
+
+/// A device: where arrays live and kernels run. Cheap to copy; lives as long as the process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Device(runtime::Device);
+
+/// What is known about a device, or about why there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// Its kind.
+    pub kind: DeviceKind,
+    /// Its number among those of its kind.
+    pub ordinal: usize,
+    /// What it runs on, for people.
+    pub name: String,
+    /// Bytes of memory, where the device has its own.
+    pub memory: Option<u64>,
+    /// Why there is no such device; `None` if there is.
+    pub missing: Option<String>,
+}
+
+/// Options of a device other than the default one.
+#[derive(Clone, Debug)]
+pub struct DeviceBuilder {
+    kind: DeviceKind,
+    vector_width: Option<u32>,
+    threads: Option<usize>,
+}
+
+impl Device {
+    /// The host's processors, through LLVM. The same device on every call.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] where LLVM is missing: in builds without the feature `llvm`.
+    pub fn cpu() -> Result<Device, Error> {
+        static CPU: OnceLock<Result<Device, Error>> = OnceLock::new();
+        CPU.get_or_init(|| Device::builder(DeviceKind::Cpu).build()).clone()
+    }
+
+    /// The NVIDIA GPU of that number. The same device on every call.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`]: this version has no CUDA backend.
+    pub fn cuda(ordinal: usize) -> Result<Device, Error> {
+        let why = format!("this build has no CUDA backend (asked for cuda:{ordinal}); use `Device::cpu()`");
+        Err(Error::NoDevice { kind: DeviceKind::Cuda, why })
+    }
+
+    /// The reference interpreter: always there, slow. The same device on every call.
+    pub fn interpreter() -> Device {
+        static INTERPRETER: OnceLock<Device> = OnceLock::new();
+        *INTERPRETER.get_or_init(|| Device(runtime::Device::interpreter(Mode::Lowered)))
+    }
+
+    /// The device that the environment variable `JIT_DEVICE` names: `cpu`, `cuda:N` or `interp`. Unset: `cuda:0` if it
+    /// works, else `cpu`, else `interp`.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] for one that is not there; [`Error::Config`] for any other value.
+    pub fn from_env() -> Result<Device, Error> {
+        let Some(value) = std::env::var_os("JIT_DEVICE") else {
+            return Ok(Device::cuda(0).or_else(|_| Device::cpu()).unwrap_or_else(|_| Device::interpreter()));
+        };
+        Device::named(&value.to_string_lossy())
+    }
+
+    /// The device of that name: `cpu`, `cuda:N` or `interp`.
+    ///
+    /// # Errors
+    /// As [`from_env`](Self::from_env).
+    pub fn named(name: &str) -> Result<Device, Error> {
+        match name {
+            "cpu" => Device::cpu(),
+            "interp" => Ok(Device::interpreter()),
+            _ => match name.strip_prefix("cuda:").map(str::parse) {
+                Some(Ok(ordinal)) => Device::cuda(ordinal),
+                _ => Err(Error::Config(format!(
+                    "`{name}` names no device; JIT_DEVICE is cpu, cuda:N or interp"
+                ))),
+            },
+        }
+    }
+
+    /// The devices of this machine, with those kinds that are missing and why.
+    pub fn available() -> Vec<DeviceInfo> {
+        let missing = |kind, error: &Error| DeviceInfo {
+            kind,
+            ordinal: 0,
+            name: kind.name().to_owned(),
+            memory: None,
+            missing: Some(error.to_string()),
+        };
+        let info = |kind, device: Result<Device, Error>| {
+            device.map_or_else(|error| missing(kind, &error), |device| device.info())
+        };
+        vec![
+            info(DeviceKind::Cuda, Device::cuda(0)),
+            info(DeviceKind::Cpu, Device::cpu()),
+            Device::interpreter().info(),
+        ]
+    }
+
+    /// Options for a device of one's own. It is never freed: make few.
+    pub fn builder(kind: DeviceKind) -> DeviceBuilder {
+        DeviceBuilder { kind, vector_width: None, threads: None }
+    }
+
+    /// What the device is.
+    pub fn info(&self) -> DeviceInfo {
+        let caps = self.0.caps();
+        DeviceInfo {
+            kind: caps.kind,
+            ordinal: 0,
+            name: caps.description.clone(),
+            memory: None,
+            missing: None,
+        }
+    }
+
+    /// The kind of device.
+    pub fn kind(&self) -> DeviceKind {
+        self.0.kind()
+    }
+
+    /// The most recent launches, oldest first.
+    pub fn kernel_history(&self) -> Vec<KernelRecord> {
+        self.0.kernel_history()
+    }
+
+    /// Forgets the launches so far.
+    pub fn clear_kernel_history(&self) {
+        self.0.clear_kernel_history();
+    }
+
+    /// What the device holds.
+    pub fn memory(&self) -> MemoryStats {
+        self.0.memory()
+    }
+
+    /// Makes the host wait for everything submitted so far.
+    ///
+    /// # Errors
+    /// The error of the work that was waited for, or [`Error::HostSyncForbidden`].
+    pub fn sync(&self) -> Result<(), Error> {
+        self.0.sync()
+    }
+
+    /// A device of the runtime, whatever its backend.
+    pub fn from_core(device: runtime::Device) -> Device {
+        Device(device)
+    }
+
+    /// The device as the runtime knows it.
+    pub fn core(&self) -> runtime::Device {
+        self.0
+    }
+}
+
+impl DeviceBuilder {
+    /// Lanes of a vector: 4, 8 or 16. Unset: what the processor has. For [`DeviceKind::Cpu`].
+    #[must_use]
+    pub fn vector_width(mut self, lanes: u32) -> DeviceBuilder {
+        self.vector_width = Some(lanes);
+        self
+    }
+
+    /// Threads that work at one launch. Unset: one for each processor. For [`DeviceKind::Cpu`].
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> DeviceBuilder {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Makes the device.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`]; [`Error::Config`] for options that a device of this kind cannot have.
+    pub fn build(self) -> Result<Device, Error> {
+        match self.kind {
+            DeviceKind::Cpu => self.cpu(),
+            DeviceKind::Cuda => Device::cuda(0),
+            DeviceKind::Interpreter => {
+                if self.vector_width.is_some() || self.threads.is_some() {
+                    let message = "the interpreter has no vectors and one thread; leave those options out";
+                    return Err(Error::Config(message.to_owned()));
+                }
+                Ok(Device(runtime::Device::interpreter(Mode::Lowered)))
+            }
+        }
+    }
+
+    #[cfg(feature = "llvm")]
+    fn cpu(self) -> Result<Device, Error> {
+        let DeviceBuilder { vector_width, threads, .. } = self;
+        let backend = LlvmBackend::new(LlvmOptions { vector_width, threads })?;
+        Ok(Device(runtime::Device::new(Arc::new(backend), DeviceOptions::default())))
+    }
+
+    #[cfg(not(feature = "llvm"))]
+    fn cpu(self) -> Result<Device, Error> {
+        let why = "this build has no LLVM; build with the feature `llvm`, or use `Device::interpreter()`";
+        Err(Error::NoDevice { kind: DeviceKind::Cpu, why: why.to_owned() })
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}

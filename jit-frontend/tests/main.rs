@@ -1,0 +1,6 @@
+//! The public API, on the interpreter.
+
+mod control;
+mod operators;
+mod random;
+mod support;
