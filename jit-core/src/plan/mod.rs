@@ -2,7 +2,7 @@
 //!
 //! - `canonical`: the reachable graph as flat words, equal for equal work whatever the node numbers, literals
 //!   and sizes are. A plan is looked up by them, so the rest of this module runs once per structure.
-//! - `schedule`: which kernel computes what: levels, stages, what must exist in memory, in place or copied.
+//! - `schedule`: which kernel computes what: levels, stages, what must exist in memory. `writes`: in place or copied.
 //! - `emit`: the program of each stage.
 //!
 //! A boundary between kernels exists only where memory must exist: the source of a gather, a reduction's result
@@ -12,6 +12,7 @@
 mod canonical;
 mod emit;
 mod schedule;
+mod writes;
 
 pub(crate) use canonical::Canonical;
 pub(crate) use schedule::plan;

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::canonical::Canonical;
 use super::emit::emit;
+use super::writes::{Write, WriteMode};
 use super::{Memory, Plan, Step};
 use crate::dtype::DType;
 use crate::op::{Class, Op};
@@ -42,37 +43,6 @@ pub(crate) fn plan(trace: &Trace, canonical: &Canonical, roots: &[NodeId], fuse:
     Plan { steps, slots: schedule.slots, evaluated }
 }
 
-/// One memory that a node writes.
-pub(super) struct Write {
-    pub(super) writer: u32,
-    /// Which memory of a region; 0 for an effect.
-    pub(super) which: u64,
-    target: u32,
-    mode: WriteMode,
-    location: Option<Memory>,
-    raised: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WriteMode {
-    /// The old version is nobody's but the writer's.
-    InPlace,
-    /// The old version lives on.
-    Copy,
-    /// The old version is a literal, which is stored afresh.
-    Fill,
-}
-
-impl Write {
-    pub(super) fn location(&self) -> Memory {
-        self.location.expect("memory has been located")
-    }
-
-    fn copies(&self) -> bool {
-        self.mode == WriteMode::Copy
-    }
-}
-
 /// What a stage has to do, in terms of nodes.
 #[derive(Default)]
 pub(super) struct StageWork {
@@ -91,17 +61,17 @@ pub(super) struct Schedule<'a> {
     pub(super) canonical: &'a Canonical,
     fuse: bool,
     /// Top-level nodes, operands first.
-    topological: Vec<u32>,
+    pub(super) topological: Vec<u32>,
     /// Nodes whose elements must exist in memory after their stage.
     pub(super) in_memory: Vec<bool>,
     /// Nodes that are read by index.
-    gathered: Vec<bool>,
+    pub(super) gathered: Vec<bool>,
     level: Vec<u32>,
-    least_level: Vec<u32>,
+    pub(super) least_level: Vec<u32>,
     /// The stage that computes a node that is computed once.
     pub(super) home: Vec<Option<StageKey>>,
     /// The stages that need a node's lanes.
-    demand: Vec<SmallVec<[StageKey; 2]>>,
+    pub(super) demand: Vec<SmallVec<[StageKey; 2]>>,
     pub(super) stages: BTreeMap<StageKey, StageWork>,
     pub(super) writes: Vec<Write>,
     pub(super) memory: FxHashMap<u32, Memory>,
@@ -187,7 +157,7 @@ impl<'a> Schedule<'a> {
     }
 
     /// Everything a node needs, lanes and memory.
-    fn dependencies(&self, id: NodeId) -> &'a [NodeId] {
+    pub(super) fn dependencies(&self, id: NodeId) -> &'a [NodeId] {
         let node = self.trace.node(id);
         match node.op {
             Op::Loop | Op::If => &self.trace.scopes.region(node.payload).operands,
@@ -266,64 +236,6 @@ impl<'a> Schedule<'a> {
             }
         }
         targets
-    }
-
-    /// The memories that a top-level effect or region names, and whether it writes them.
-    fn memories_of(&self, number: u32) -> SmallVec<[(NodeId, bool); 2]> {
-        let node = self.node(number);
-        match node.op.class() {
-            Class::Effect => [(node.operands[0], true)].into_iter().collect(),
-            Class::Region => {
-                let region = self.trace.scopes.region(node.payload);
-                region.memory_operands().iter().copied().zip(region.memories.iter().copied()).collect()
-            }
-            _ => SmallVec::new(),
-        }
-    }
-
-    fn find_writes(&mut self) {
-        let mut writers: FxHashMap<u32, u32> = FxHashMap::default();
-        for i in 0..self.topological.len() {
-            let writer = self.topological[i];
-            for (which, (target, written)) in self.memories_of(writer).into_iter().enumerate() {
-                if !written {
-                    continue;
-                }
-                let target = self.number(target);
-                *writers.entry(target).or_default() += 1;
-                let mode = if self.node(target).is_literal() {
-                    WriteMode::Fill
-                } else if self.node(target).op != Op::Data && self.node(target).op != Op::Version {
-                    // Computed by this plan and kept by nobody but through its expression.
-                    WriteMode::InPlace
-                } else if self.canonical.held_outside(self.trace, target) {
-                    WriteMode::Copy
-                } else {
-                    WriteMode::InPlace
-                };
-                let write =
-                    Write { writer, which: which as u64, target, mode, location: None, raised: false };
-                self.writes.push(write);
-            }
-        }
-        let roots = self.roots_in_memory();
-        for write in &mut self.writes {
-            if write.mode == WriteMode::InPlace
-                && (writers[&write.target] > 1 || roots.contains(&write.target))
-            {
-                write.mode = WriteMode::Copy;
-            }
-        }
-    }
-
-    /// Nodes that become evaluated by this plan because somebody holds them.
-    fn roots_in_memory(&self) -> FxHashSet<u32> {
-        let held = |&n: &u32| {
-            self.in_memory[n as usize]
-                && !self.node(n).is_literal()
-                && self.canonical.held_outside(self.trace, n)
-        };
-        self.topological.iter().copied().filter(held).collect()
     }
 
     /// Levels, then demand, until every write in place comes after the readers of what it overwrites.
@@ -553,65 +465,6 @@ impl<'a> Schedule<'a> {
         stage
     }
 
-    /// Raises, or turns into copies, writes in place that some reader of the old version does not precede.
-    /// Returns whether anything changed.
-    fn resolve_hazards(&mut self) -> bool {
-        let mut readers: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        for write in self.writes.iter().filter(|w| w.mode == WriteMode::InPlace) {
-            readers.insert(write.target, Vec::new());
-        }
-        if readers.is_empty() {
-            return false;
-        }
-        for &number in &self.topological {
-            let id = self.canonical.order[number as usize];
-            let memories = self.memories_of(number);
-            let lanes = self.lane_operands(id);
-            for &operand in self.dependencies(id) {
-                let target = self.number(operand);
-                let Some(list) = readers.get_mut(&target) else { continue };
-                let only_memory = memories.iter().any(|&(m, written)| m == operand && written)
-                    && !lanes.contains(&operand)
-                    && !(self.gathered[target as usize] && self.node(number).op.class() == Class::Region);
-                if !only_memory {
-                    list.push(number);
-                }
-            }
-        }
-        let mut changed = false;
-        for i in 0..self.writes.len() {
-            let Write { writer, target, mode, raised, .. } = self.writes[i];
-            if mode != WriteMode::InPlace {
-                continue;
-            }
-            let level = self.home[writer as usize].expect("a writer has a home").0;
-            let mut last = None;
-            for &reader in &readers[&target] {
-                last = last.max(self.last_level(reader));
-            }
-            // The old version itself may be needed lane by lane in the stage that computes it, never later.
-            if last.is_none_or(|last| last < level) {
-                continue;
-            }
-            changed = true;
-            if raised {
-                self.writes[i].mode = WriteMode::Copy;
-                self.least_level[writer as usize] = 0;
-            } else {
-                self.writes[i].raised = true;
-                self.least_level[writer as usize] = last.expect("some reader") + 1;
-            }
-        }
-        changed
-    }
-
-    /// The last level at which a node is computed.
-    fn last_level(&self, number: u32) -> Option<u32> {
-        let home = self.home[number as usize].map(|h| h.0);
-        let again = self.demand[number as usize].iter().map(|d| d.0).filter(|&d| home.is_none_or(|h| d <= h));
-        home.into_iter().chain(again).max()
-    }
-
     /// Gives every node in memory its place there.
     fn locate(&mut self) {
         for i in 0..self.topological.len() {
@@ -661,11 +514,5 @@ impl<'a> Schedule<'a> {
             !node.is_evaluated() && self.memory.contains_key(&number) && !overwritten.contains(&number)
         };
         self.topological.iter().filter(keeps).map(|&n| (n, self.memory[&n])).collect()
-    }
-
-    /// Where the memory that a writer changes is.
-    pub(super) fn written(&self, writer: u32, which: u64) -> Memory {
-        let found = self.writes.iter().find(|w| w.writer == writer && w.which == which);
-        found.expect("the write is planned").location()
     }
 }

@@ -1,0 +1,169 @@
+//! Memory that changes: which effects write in place, which into a copy, and when.
+//!
+//! A write goes in place if nobody else can see the old version and everything in the plan that reads it runs in an
+//! earlier stage; to that end the writer's level is raised once. Where that does not help the old version is copied.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::Memory;
+use super::schedule::Schedule;
+use crate::op::{Class, Op};
+use crate::trace::NodeId;
+
+/// One memory that a node writes.
+pub(super) struct Write {
+    pub(super) writer: u32,
+    /// Which memory of a region; 0 for an effect.
+    pub(super) which: u64,
+    pub(super) target: u32,
+    pub(super) mode: WriteMode,
+    pub(super) location: Option<Memory>,
+    raised: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum WriteMode {
+    /// The old version is nobody's but the writer's.
+    InPlace,
+    /// The old version lives on.
+    Copy,
+    /// The old version is a literal, which is stored afresh.
+    Fill,
+}
+
+impl Write {
+    pub(super) fn location(&self) -> Memory {
+        self.location.expect("memory has been located")
+    }
+
+    pub(super) fn copies(&self) -> bool {
+        self.mode == WriteMode::Copy
+    }
+}
+
+impl Schedule<'_> {
+    /// The memories that a top-level effect or region names, and whether it writes them.
+    pub(super) fn memories_of(&self, number: u32) -> SmallVec<[(NodeId, bool); 2]> {
+        let node = self.node(number);
+        match node.op.class() {
+            Class::Effect => [(node.operands[0], true)].into_iter().collect(),
+            Class::Region => {
+                let region = self.trace.scopes.region(node.payload);
+                region.memory_operands().iter().copied().zip(region.memories.iter().copied()).collect()
+            }
+            _ => SmallVec::new(),
+        }
+    }
+
+    /// Lists the writes of the plan, each with the cheapest mode that its target's holders allow.
+    pub(super) fn find_writes(&mut self) {
+        let mut writers: FxHashMap<u32, u32> = FxHashMap::default();
+        for i in 0..self.topological.len() {
+            let writer = self.topological[i];
+            for (which, (target, written)) in self.memories_of(writer).into_iter().enumerate() {
+                if !written {
+                    continue;
+                }
+                let target = self.number(target);
+                *writers.entry(target).or_default() += 1;
+                let mode = if self.node(target).is_literal() {
+                    WriteMode::Fill
+                } else if self.node(target).op != Op::Data && self.node(target).op != Op::Version {
+                    // Computed by this plan and kept by nobody but through its expression.
+                    WriteMode::InPlace
+                } else if self.canonical.held_outside(self.trace, target) {
+                    WriteMode::Copy
+                } else {
+                    WriteMode::InPlace
+                };
+                let write =
+                    Write { writer, which: which as u64, target, mode, location: None, raised: false };
+                self.writes.push(write);
+            }
+        }
+        let roots = self.roots_in_memory();
+        for write in &mut self.writes {
+            if write.mode == WriteMode::InPlace
+                && (writers[&write.target] > 1 || roots.contains(&write.target))
+            {
+                write.mode = WriteMode::Copy;
+            }
+        }
+    }
+
+    /// Nodes that become evaluated by this plan because somebody holds them.
+    fn roots_in_memory(&self) -> FxHashSet<u32> {
+        let held = |&n: &u32| {
+            self.in_memory[n as usize]
+                && !self.node(n).is_literal()
+                && self.canonical.held_outside(self.trace, n)
+        };
+        self.topological.iter().copied().filter(held).collect()
+    }
+
+    /// Raises, or turns into copies, writes in place that some reader of the old version does not precede.
+    /// Returns whether anything changed.
+    pub(super) fn resolve_hazards(&mut self) -> bool {
+        let mut readers: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for write in self.writes.iter().filter(|w| w.mode == WriteMode::InPlace) {
+            readers.insert(write.target, Vec::new());
+        }
+        if readers.is_empty() {
+            return false;
+        }
+        for &number in &self.topological {
+            let id = self.canonical.order[number as usize];
+            let memories = self.memories_of(number);
+            let lanes = self.lane_operands(id);
+            for &operand in self.dependencies(id) {
+                let target = self.number(operand);
+                let Some(list) = readers.get_mut(&target) else { continue };
+                let only_memory = memories.iter().any(|&(m, written)| m == operand && written)
+                    && !lanes.contains(&operand)
+                    && !(self.gathered[target as usize] && self.node(number).op.class() == Class::Region);
+                if !only_memory {
+                    list.push(number);
+                }
+            }
+        }
+        let mut changed = false;
+        for i in 0..self.writes.len() {
+            let Write { writer, target, mode, raised, .. } = self.writes[i];
+            if mode != WriteMode::InPlace {
+                continue;
+            }
+            let level = self.home[writer as usize].expect("a writer has a home").0;
+            let mut last = None;
+            for &reader in &readers[&target] {
+                last = last.max(self.last_level(reader));
+            }
+            // The old version itself may be needed lane by lane in the stage that computes it, never later.
+            if last.is_none_or(|last| last < level) {
+                continue;
+            }
+            changed = true;
+            if raised {
+                self.writes[i].mode = WriteMode::Copy;
+                self.least_level[writer as usize] = 0;
+            } else {
+                self.writes[i].raised = true;
+                self.least_level[writer as usize] = last.expect("some reader") + 1;
+            }
+        }
+        changed
+    }
+
+    /// The last level at which a node is computed.
+    fn last_level(&self, number: u32) -> Option<u32> {
+        let home = self.home[number as usize].map(|h| h.0);
+        let again = self.demand[number as usize].iter().map(|d| d.0).filter(|&d| home.is_none_or(|h| d <= h));
+        home.into_iter().chain(again).max()
+    }
+
+    /// Where the memory that a writer changes is.
+    pub(super) fn written(&self, writer: u32, which: u64) -> Memory {
+        let found = self.writes.iter().find(|w| w.writer == writer && w.which == which);
+        found.expect("the write is planned").location()
+    }
+}
