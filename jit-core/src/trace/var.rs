@@ -48,7 +48,7 @@ impl Var {
         Var::bound(device, dtype, device.with_trace(|t| t.counter(dtype, size, at)))
     }
 
-    /// Copies elements to the device; `bytes` are in the host's order.
+    /// Copies elements to the device; `bytes` are in the host's order. Of a bool, any byte but 0 is true.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
