@@ -52,8 +52,18 @@ impl Var {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
+    ///
+    /// # Panics
+    /// At the caller's line if there are not as many bytes as the elements take.
     #[track_caller]
     pub fn upload(device: Device, dtype: DType, len: u64, bytes: &[u8]) -> Result<Var, Error> {
+        let needed = len.checked_mul(dtype.size() as u64);
+        assert!(
+            needed == Some(bytes.len() as u64),
+            "uploading {dtype}[{len}] takes {} bytes an element, got {} bytes",
+            dtype.size(),
+            bytes.len()
+        );
         let id = device.upload(dtype, len, bytes, Location::caller())?;
         Ok(Var::bound(device, dtype, id))
     }

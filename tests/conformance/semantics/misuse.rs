@@ -75,6 +75,12 @@ fn memory_ops_name_types() {
     says(|| bools.scatter(Op::ScatterAdd, &lit(true), &index, None), &["`scatter_add`", "bool"]);
     let mut unbound = lit(1f32);
     says(|| unbound.scatter(Op::Scatter, &lit(1f32), &lit(0u8), None), &["`scatter`", "literal", "device"]);
+    for len in [1, 3, 1 << 62] {
+        says(
+            || drop(Var::upload(device, DType::F32, len, &[0; 8])),
+            &["f32[", "4 bytes an element", "8 bytes"],
+        );
+    }
     says(|| drop(Var::counter(device, DType::I32, 5)), &["counter", "u32 or u64", "i32"]);
     says(|| drop(Var::counter(device, DType::U32, (1 << 32) + 1)), &["counter", "4294967297", "u64"]);
 }
