@@ -305,8 +305,12 @@ fn origins(device: Device) -> Vec<(&'static str, Var, Vec<u32>)> {
     let lane = Var::counter(device, DType::U32, 3);
     let mut scattered = add(&x, &lane);
     scattered.scatter(Op::ScatterAdd, &lit(10u32), &lit(1u32), None);
-    let looped =
-        while_loop(device, &[x.clone()], |s| less(&s[0], &lit(3u32)), |s| vec![add(&s[0], &lit(1u32))]);
+    let looped = while_loop(
+        device,
+        std::slice::from_ref(&x),
+        |s| less(&s[0], &lit(3u32)),
+        |s| vec![add(&s[0], &lit(1u32))],
+    );
     let branched = if_else(device, &less(&x, &lit(2u32)), &[], |_| vec![lit(7u32)], |_| vec![lane.clone()]);
     let buffer = BufferVar::new(&x);
     let tickets = buffer.atomic_inc(&lane, None);
