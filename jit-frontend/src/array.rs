@@ -87,6 +87,14 @@ impl<T: Element> Array<T> {
         self.var.device().map(Device::from_core)
     }
 
+    /// Names the array in dumps, and returns it. A name does not change what is computed or cached; a literal without a
+    /// device has none.
+    #[must_use]
+    pub fn label(self, label: &str) -> Array<T> {
+        self.var.set_label(label);
+        self
+    }
+
     /// Whether its elements are in memory (or a literal), or still to be computed.
     pub fn is_evaluated(&self) -> bool {
         self.var.is_evaluated()

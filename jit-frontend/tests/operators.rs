@@ -71,7 +71,10 @@ fn sizes_broadcast_or_panic_at_the_callers_line() {
     assert_eq!(values(&(&one * &Array::<f32>::zeros(0, &Device::interpreter()))), [] as [f32; 0]);
     let line = line!() + 1;
     let (message, file, at) = panic_of(|| &a + &b);
-    assert!(message.contains("`add`") && message.contains("f32[3]") && message.contains("f32[2]"), "{message}");
+    assert!(
+        message.contains("`add`") && message.contains("f32[3]") && message.contains("f32[2]"),
+        "{message}"
+    );
     assert_eq!((file.as_str(), at), (file!(), line));
     for (line, (_, file, at)) in [
         (line!(), panic_of(|| a.lt(&b))),

@@ -30,11 +30,29 @@ pub struct DeviceOptions {
     pub poison: bool,
     /// How many bytes of dropped arrays are kept for the next ones.
     pub cache_bytes: usize,
+    /// What compiling may do to float arithmetic.
+    pub float_mode: FloatMode,
+}
+
+/// What compiling may do to float arithmetic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FloatMode {
+    /// Nothing: the same bits on every device, at every vector width, with literals or arrays.
+    #[default]
+    Strict,
+    /// Products may be fused into sums (`a * b + c` rounded once). Results then depend on what shares a kernel.
+    Contract,
 }
 
 impl Default for DeviceOptions {
     fn default() -> Self {
-        DeviceOptions { simplify: true, fuse: true, poison: false, cache_bytes: 1 << 30 }
+        DeviceOptions {
+            simplify: true,
+            fuse: true,
+            poison: false,
+            cache_bytes: 1 << 30,
+            float_mode: FloatMode::Strict,
+        }
     }
 }
 
@@ -84,11 +102,11 @@ impl Device {
         Device(Box::leak(Box::new(Shared {
             backend,
             pool: Pool::new(options.cache_bytes),
-            options,
             lane: Lane::new(),
             history: Mutex::default(),
-            evaluator: Mutex::default(),
+            evaluator: Mutex::new(Evaluator::new(options.float_mode)),
             trace: Mutex::new(trace),
+            options,
             deferred: Mutex::default(),
             has_deferred: AtomicBool::new(false),
             // Only uniqueness matters.

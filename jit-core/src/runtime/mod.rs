@@ -16,7 +16,7 @@ mod storage;
 
 pub(crate) use cache::KernelCache;
 pub(crate) use device::Dropped;
-pub use device::{Device, DeviceOptions, MemoryStats};
+pub use device::{Device, DeviceOptions, FloatMode, MemoryStats};
 pub(crate) use evaluate::{Evaluator, evaluate};
 pub use event::{Event, forbid_host_sync};
 pub(crate) use history::History;

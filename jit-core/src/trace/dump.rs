@@ -67,8 +67,10 @@ impl Dump<'_> {
         };
         let list = if operands.is_empty() { String::new() } else { format!(" {}", operands.join(", ")) };
         if !matches!(node.op, Op::Loop | Op::If) {
-            let _ =
-                writeln!(self.text, "{pad}{name}: {}{size} = {}{list}{extra}", node.dtype, node.op.name());
+            // Escaped, so that a label is one word on one line whatever it holds.
+            let label = self.trace.label(id).map_or_else(String::new, |l| format!(" {l:?}"));
+            let op = node.op.name();
+            let _ = writeln!(self.text, "{pad}{name}: {}{size} = {op}{list}{extra}{label}", node.dtype);
             return;
         }
         let region = self.trace.scopes.region(node.payload);

@@ -66,6 +66,8 @@ pub(crate) struct Trace {
     pub(crate) garbage: Vec<Arc<Storage>>,
     /// The live `version` and `result` nodes of each effect and region, by position.
     parts: FxHashMap<(NodeId, Op, u64), NodeId>,
+    /// Names that users gave, for dumps.
+    labels: FxHashMap<NodeId, Box<str>>,
     /// Whether to fold, simplify and merge equal nodes; off only where the passes are checked against it.
     simplify: bool,
     stamp: u32,
@@ -82,6 +84,7 @@ impl Trace {
             storages: SlotMap::with_key(),
             garbage: Vec::new(),
             parts: FxHashMap::default(),
+            labels: FxHashMap::default(),
             simplify,
             stamp: 0,
         }
@@ -152,6 +155,16 @@ impl Trace {
         }
     }
 
+    /// Names a node in dumps; the last name counts.
+    pub(crate) fn set_label(&mut self, id: NodeId, label: &str) {
+        self.slab.get_mut(id).flags |= node::LABELLED;
+        self.labels.insert(id, label.into());
+    }
+
+    pub(crate) fn label(&self, id: NodeId) -> Option<&str> {
+        self.labels.get(&id).map(|l| &**l)
+    }
+
     // ---- counts ----
 
     pub(crate) fn retain(&mut self, id: NodeId) {
@@ -159,8 +172,11 @@ impl Trace {
     }
 
     pub(crate) fn release(&mut self, id: NodeId) {
-        let Trace { slab, scopes, storages, garbage, places, parts, .. } = self;
-        slab.release(id, |node, dying| {
+        let Trace { slab, scopes, storages, garbage, places, parts, labels, .. } = self;
+        slab.release(id, |id, node, dying| {
+            if node.flags & node::LABELLED != 0 {
+                labels.remove(&id);
+            }
             match node.op {
                 Op::Data => {
                     let key = StorageKey::from(KeyData::from_ffi(node.payload));

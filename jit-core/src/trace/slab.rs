@@ -202,7 +202,11 @@ impl Slab {
 
     /// Gives back a count. A node whose count falls to 0 is freed, and so on down; `on_free` sees each before
     /// its operands are let go and may hand back further nodes whose count it held.
-    pub(crate) fn release(&mut self, id: NodeId, mut on_free: impl FnMut(&mut Node, &mut Vec<NodeId>)) {
+    pub(crate) fn release(
+        &mut self,
+        id: NodeId,
+        mut on_free: impl FnMut(NodeId, &mut Node, &mut Vec<NodeId>),
+    ) {
         let mut next = Some(id);
         while let Some(id) = next.take().or_else(|| self.dying.pop()) {
             let node = &mut self.nodes[id.index()];
@@ -213,7 +217,7 @@ impl Slab {
             }
             self.remove_from_table(id);
             let node = &mut self.nodes[id.index()];
-            on_free(node, &mut self.dying);
+            on_free(id, node, &mut self.dying);
             // The last operand goes on in a register; most nodes have one that lives on besides.
             for &operand in node.operands() {
                 if let Some(waiting) = next.replace(operand) {

@@ -258,6 +258,13 @@ impl Var {
         storage.map_or_else(Event::complete, |s| s.written.lock().clone())
     }
 
+    /// Names it in dumps. Unbound literals have no name.
+    pub fn set_label(&self, label: &str) {
+        if let Some(device) = self.device {
+            device.with_trace(|t| t.set_label(self.id(), label));
+        }
+    }
+
     /// What is still to be computed for it, as text.
     pub fn trace(&self) -> String {
         match self.device {
