@@ -48,12 +48,22 @@ impl Var {
         Var::bound(device, dtype, device.with_trace(|t| t.counter(dtype, size, at)))
     }
 
-    /// Copies elements to the device; `bytes` are in the host's order.
+    /// Copies elements to the device; `bytes` are in the host's order. Of a bool, any byte but 0 is true.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
+    ///
+    /// # Panics
+    /// At the caller's line if there are not as many bytes as the elements take.
     #[track_caller]
     pub fn upload(device: Device, dtype: DType, len: u64, bytes: &[u8]) -> Result<Var, Error> {
+        let needed = len.checked_mul(dtype.size() as u64);
+        assert!(
+            needed == Some(bytes.len() as u64),
+            "uploading {dtype}[{len}] takes {} bytes an element, got {} bytes",
+            dtype.size(),
+            bytes.len()
+        );
         let id = device.upload(dtype, len, bytes, Location::caller())?;
         Ok(Var::bound(device, dtype, id))
     }
