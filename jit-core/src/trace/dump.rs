@@ -57,6 +57,7 @@ impl Dump<'_> {
         let pad = "  ".repeat(indent);
         let operands: Vec<String> = self.operands(id).iter().map(|o| self.name(*o)).collect();
         let name = self.name(id);
+        let label = self.trace.label(id).map_or_else(String::new, |label| format!(" {label:?}"));
         let size = if node.size == 1 { String::new() } else { format!("[{}]", node.size) };
         let extra = match node.op {
             Op::Literal => format!(" {}", format_bits(node.dtype, node.payload)),
@@ -67,8 +68,8 @@ impl Dump<'_> {
         };
         let list = if operands.is_empty() { String::new() } else { format!(" {}", operands.join(", ")) };
         if !matches!(node.op, Op::Loop | Op::If) {
-            let _ =
-                writeln!(self.text, "{pad}{name}: {}{size} = {}{list}{extra}", node.dtype, node.op.name());
+            let (dtype, op) = (node.dtype, node.op.name());
+            let _ = writeln!(self.text, "{pad}{name}: {dtype}{size} = {op}{list}{extra}{label}");
             return;
         }
         let region = self.trace.scopes.region(node.payload);

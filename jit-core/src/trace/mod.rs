@@ -66,6 +66,8 @@ pub(crate) struct Trace {
     pub(crate) garbage: Vec<Arc<Storage>>,
     /// The live `version` and `result` nodes of each effect and region, by position.
     parts: FxHashMap<(NodeId, Op, u64), NodeId>,
+    /// Names given by users, with the generation of the node that was meant.
+    labels: FxHashMap<NodeId, (u32, Box<str>)>,
     /// Whether to fold, simplify and merge equal nodes; off only where the passes are checked against it.
     simplify: bool,
     stamp: u32,
@@ -82,6 +84,7 @@ impl Trace {
             storages: SlotMap::with_key(),
             garbage: Vec::new(),
             parts: FxHashMap::default(),
+            labels: FxHashMap::default(),
             simplify,
             stamp: 0,
         }
@@ -150,6 +153,17 @@ impl Trace {
         for operand in operands {
             self.release(operand);
         }
+    }
+
+    /// Names a node in dumps, until it is gone.
+    pub(crate) fn set_label(&mut self, id: NodeId, label: &str) {
+        self.labels.insert(id, (self.node(id).generation, label.into()));
+    }
+
+    /// The name of a node.
+    pub(crate) fn label(&self, id: NodeId) -> Option<&str> {
+        let (generation, label) = self.labels.get(&id)?;
+        (*generation == self.node(id).generation).then_some(label)
     }
 
     // ---- counts ----
