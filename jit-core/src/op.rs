@@ -184,6 +184,7 @@ ops! {
 }
 
 impl Op {
+    #[inline]
     fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
@@ -207,17 +208,20 @@ impl Op {
     }
 
     /// What kind of thing the op is.
+    #[inline]
     pub fn class(self) -> Class {
         self.row().class
     }
 
     /// The number of operands in the trace (in kernel IR memory operands are parameters and a mask that is
     /// always true is left out).
+    #[inline]
     pub fn arity(self) -> usize {
         self.row().arity as usize
     }
 
     /// How the result type follows from the operand types.
+    #[inline]
     pub fn rule(self) -> Rule {
         self.row().rule
     }
@@ -233,6 +237,7 @@ impl Op {
     }
 
     /// The operands may be exchanged without changing a bit of the result.
+    #[inline]
     pub fn is_commutative(self) -> bool {
         matches!(
             self,
@@ -269,7 +274,21 @@ impl Op {
 
     /// The result type for these operand types; `wanted` is what casts convert to. The error says what the
     /// op takes.
+    #[inline]
     pub fn result_type(self, args: &[DType], wanted: DType) -> Result<DType, String> {
+        // The common case first: two numbers of one type.
+        if let &[a, b] = args
+            && a == b
+            && a != DType::Bool
+            && self.rule() == Rule::Numeric
+            && self.arity() == 2
+        {
+            return Ok(a);
+        }
+        self.checked_type(args, wanted)
+    }
+
+    fn checked_type(self, args: &[DType], wanted: DType) -> Result<DType, String> {
         let same = args.windows(2).all(|w| w[0] == w[1]);
         let first = args.first().copied().unwrap_or(wanted);
         let ok = match self.rule() {

@@ -107,9 +107,10 @@ impl<T: Element> Array<T> {
         self.var.programs()
     }
 
-    /// Names the value in [`trace`](Self::trace)s; itself again. Equal expressions are one value and share the name.
+    /// Names the value in dumps; itself again. Equal expressions are one value and share the name, a literal without a
+    /// device has none. A name does not change what is computed or cached.
     pub fn label(&self, label: &str) -> Array<T> {
-        self.var.label(label);
+        self.var.set_label(label);
         self.clone()
     }
 

@@ -1,16 +1,13 @@
 //! Devices: what is there, how to get one.
 
-#[cfg(feature = "llvm")]
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 pub use jit_core::backend::DeviceKind;
 use jit_core::error::Error;
-use jit_core::interp::Mode;
+use jit_core::interp::{Interpreter, Mode};
 use jit_core::runtime;
-#[cfg(feature = "llvm")]
 use jit_core::runtime::DeviceOptions;
-pub use jit_core::runtime::{KernelRecord, MemoryStats};
+pub use jit_core::runtime::{FloatMode, KernelRecord, MemoryStats};
 #[cfg(feature = "llvm")]
 use jit_llvm::{LlvmBackend, LlvmOptions};
 
@@ -40,6 +37,7 @@ pub struct DeviceBuilder {
     kind: DeviceKind,
     vector_width: Option<u32>,
     threads: Option<usize>,
+    float_mode: FloatMode,
 }
 
 impl Device {
@@ -117,7 +115,7 @@ impl Device {
 
     /// Options for a device of one's own. It is never freed: make few.
     pub fn builder(kind: DeviceKind) -> DeviceBuilder {
-        DeviceBuilder { kind, vector_width: None, threads: None }
+        DeviceBuilder { kind, vector_width: None, threads: None, float_mode: FloatMode::Strict }
     }
 
     /// What the device is.
@@ -186,33 +184,42 @@ impl DeviceBuilder {
         self
     }
 
+    /// What compiling may do to float arithmetic. Unset: nothing ([`FloatMode::Strict`]).
+    #[must_use]
+    pub fn float_mode(mut self, mode: FloatMode) -> DeviceBuilder {
+        self.float_mode = mode;
+        self
+    }
+
     /// Makes the device.
     ///
     /// # Errors
     /// [`Error::NoDevice`]; [`Error::Config`] for options that a device of this kind cannot have.
     pub fn build(self) -> Result<Device, Error> {
+        let options = DeviceOptions { float_mode: self.float_mode, ..DeviceOptions::default() };
         match self.kind {
-            DeviceKind::Cpu => self.cpu(),
+            DeviceKind::Cpu => self.cpu(options),
             DeviceKind::Cuda => Device::cuda(0),
             DeviceKind::Interpreter => {
                 if self.vector_width.is_some() || self.threads.is_some() {
                     let message = "the interpreter has no vectors and one thread; leave those options out";
                     return Err(Error::Config(message.to_owned()));
                 }
-                Ok(Device(runtime::Device::interpreter(Mode::Lowered)))
+                let backend = Arc::new(Interpreter::new(Mode::Lowered));
+                Ok(Device(runtime::Device::new(backend, options)))
             }
         }
     }
 
     #[cfg(feature = "llvm")]
-    fn cpu(self) -> Result<Device, Error> {
+    fn cpu(self, options: DeviceOptions) -> Result<Device, Error> {
         let DeviceBuilder { vector_width, threads, .. } = self;
         let backend = LlvmBackend::new(LlvmOptions { vector_width, threads })?;
-        Ok(Device(runtime::Device::new(Arc::new(backend), DeviceOptions::default())))
+        Ok(Device(runtime::Device::new(Arc::new(backend), options)))
     }
 
     #[cfg(not(feature = "llvm"))]
-    fn cpu(self) -> Result<Device, Error> {
+    fn cpu(self, _: DeviceOptions) -> Result<Device, Error> {
         let why = "this build has no LLVM; build with the feature `llvm`, or use `Device::interpreter()`";
         Err(Error::NoDevice { kind: DeviceKind::Cpu, why: why.to_owned() })
     }

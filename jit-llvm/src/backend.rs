@@ -45,11 +45,12 @@ impl LlvmBackend {
         LlvmBackend::for_processor(options, Processor::Host)
     }
 
-    /// A backend whose code is for another processor, which this host must be able to stand in for.
+    /// A backend whose code is for another processor.
     ///
     /// # Errors
-    /// As for [`new`](Self::new).
+    /// As for [`new`](Self::new); [`Error::NoDevice`] also if this host lacks what that processor has.
     pub fn for_processor(options: LlvmOptions, processor: Processor) -> Result<LlvmBackend, Error> {
+        Target::runs_here(processor)?;
         let target = Target::new(processor)?;
         let width = checked_width(options.vector_width.unwrap_or(target.width))?;
         let available = || std::thread::available_parallelism().map_or(1, usize::from);

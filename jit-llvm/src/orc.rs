@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
-use inkwell::llvm_sys::error::{
-    LLVMConsumeError, LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage,
-};
+use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
 use inkwell::llvm_sys::orc2::lljit::{
     LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile, LLVMOrcLLJITGetExecutionSession,
     LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
@@ -29,6 +27,9 @@ pub(crate) struct Session {
     /// Libraries whose object was unloaded. A library cannot be removed, but used again.
     empty: Mutex<Vec<Library>>,
     libraries: AtomicU64,
+    /// What ORC reported beside the errors that calls return: the names of missing symbols, for one. Boxed, since ORC
+    /// holds its address.
+    reports: Box<Mutex<Vec<String>>>,
 }
 
 /// A loaded object; dropping it frees its code.
@@ -46,13 +47,15 @@ impl Session {
         let mut jit = ptr::null_mut();
         // SAFETY: `jit` is a place for the handle; no builder means all defaults.
         check(unsafe { LLVMOrcCreateLLJIT(&mut jit, ptr::null_mut()) })?;
-        // SAFETY: the handle is the one just made. Errors also come back from the calls; without a reporter ORC
-        // would print them too.
+        let reports = Box::<Mutex<Vec<String>>>::default();
+        // SAFETY: the handle is the one just made. The reporter gets the address of `reports`, which lives in its box until
+        // the session was disposed of.
         unsafe {
             let session = LLVMOrcLLJITGetExecutionSession(jit);
-            LLVMOrcExecutionSessionSetErrorReporter(session, discard, ptr::null_mut());
+            let context = ptr::from_ref(&*reports).cast_mut().cast();
+            LLVMOrcExecutionSessionSetErrorReporter(session, report, context);
         }
-        Ok(Arc::new(Session { jit, empty: Mutex::default(), libraries: AtomicU64::new(0) }))
+        Ok(Arc::new(Session { jit, empty: Mutex::default(), libraries: AtomicU64::new(0), reports }))
     }
 
     /// Loads an object and finds these functions in it.
@@ -66,7 +69,7 @@ impl Session {
         // SAFETY: session and library are alive; the buffer's ownership passes to ORC, also on failure.
         check(unsafe { LLVMOrcLLJITAddObjectFile(self.jit, library.0, buffer) })?;
         // A library in which a look-up failed is not used again.
-        let addresses = self.look_up(&library, names)?;
+        let addresses = self.look_up(&library, names).map_err(|error| self.with_reports(error))?;
         Ok(Code { session: Arc::clone(self), library: Some(library), addresses })
     }
 
@@ -83,6 +86,15 @@ impl Session {
             let session = LLVMOrcLLJITGetExecutionSession(self.jit);
             Library(LLVMOrcExecutionSessionCreateBareJITDylib(session, name.as_ptr()))
         }
+    }
+
+    /// An error with what was reported since the last one.
+    fn with_reports(&self, mut error: String) -> String {
+        for report in self.reports.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            error.push_str("; ");
+            error.push_str(&report);
+        }
+        error
     }
 
     fn look_up(&self, library: &Library, names: &[&str]) -> Result<Vec<usize>, String> {
@@ -190,9 +202,12 @@ extern "C" fn deliver(
     drop(sender.send(found));
 }
 
-extern "C" fn discard(_context: *mut c_void, error: LLVMErrorRef) {
-    // SAFETY: a reporter owns the error it is given.
-    unsafe { LLVMConsumeError(error) }
+extern "C" fn report(context: *mut c_void, error: LLVMErrorRef) {
+    // SAFETY: the context is the session's `reports`, alive and never moved while the session reports.
+    let reports = unsafe { &*context.cast::<Mutex<Vec<String>>>() };
+    if let Err(text) = check(error) {
+        reports.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
 }
 
 /// Takes an error's message; null is none.
@@ -206,5 +221,53 @@ fn check(error: LLVMErrorRef) -> Result<(), String> {
         let text = CStr::from_ptr(message).to_string_lossy().into_owned();
         LLVMDisposeErrorMessage(message);
         Err(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inkwell::context::Context;
+    use inkwell::targets::FileType;
+
+    use super::*;
+    use crate::target::{Processor, Target};
+
+    /// The object of a function `f` that calls a function of that name, or none.
+    fn object(callee: Option<&str>) -> Vec<u8> {
+        let context = Context::create();
+        let (module, builder) = (context.create_module("test"), context.create_builder());
+        let signature = context.void_type().fn_type(&[], false);
+        let function = module.add_function("f", signature, None);
+        builder.position_at_end(context.append_basic_block(function, ""));
+        if let Some(name) = callee {
+            builder.build_call(module.add_function(name, signature, None), &[], "").expect("a call");
+        }
+        builder.build_return(None).expect("a return");
+        let machine = Target::new(Processor::Host).expect("a target").machine().expect("a machine");
+        machine.write_to_memory_buffer(&module, FileType::Object).expect("an object").as_slice().to_vec()
+    }
+
+    /// `abort` is in every process; generated code must not find it.
+    #[test]
+    fn the_process_has_no_symbols_for_kernels() {
+        let plain = object(None);
+        let session = Session::new().expect("a session");
+        let error = session.load(&object(Some("abort")), &["f"]).err().expect("an error");
+        assert!(error.contains("abort"), "{error}");
+        assert!(session.load(&plain, &["f"]).is_ok(), "the session lives on");
+    }
+
+    /// One name in many objects; what is dropped makes room.
+    #[test]
+    fn objects_are_apart() {
+        let object = object(None);
+        let session = Session::new().expect("a session");
+        let first = session.load(&object, &["f"]).expect("it loads");
+        for _ in 0..10 {
+            let other = session.load(&object, &["f"]).expect("it loads");
+            assert_ne!(first.addresses(), other.addresses());
+        }
+        assert_eq!(session.libraries.load(Ordering::Relaxed), 2);
+        assert!(session.load(&object, &["g"]).is_err());
     }
 }

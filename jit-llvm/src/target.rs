@@ -53,6 +53,25 @@ impl Target {
         }
     }
 
+    /// Whether code for that processor runs on this host.
+    pub(crate) fn runs_here(processor: Processor) -> Result<(), Error> {
+        let needed: &[&str] = match processor {
+            Processor::Host => &[],
+            Processor::X86V3 => &["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"],
+            Processor::X86V4 => {
+                &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "bmi2", "f16c", "fma"]
+            }
+        };
+        let features = TargetMachine::get_host_cpu_features().to_string();
+        match needed.iter().find(|name| !has(&features, name)) {
+            None => Ok(()),
+            Some(missing) => {
+                let why = format!("code for {processor:?} needs `{missing}`, which this processor has not");
+                Err(Error::NoDevice { kind: DeviceKind::Cpu, why })
+            }
+        }
+    }
+
     /// A code generator for it. It is not `Send`: each compilation makes its own.
     pub(crate) fn machine(&self) -> Result<TargetMachine, Error> {
         let triple = TargetTriple::create(&self.triple);
@@ -72,7 +91,7 @@ impl Target {
 
 fn host() -> Target {
     let features = TargetMachine::get_host_cpu_features().to_string();
-    let has = |name: &str| features.split(',').any(|f| f.strip_prefix('+') == Some(name));
+    let has = |name: &str| has(&features, name);
     let aarch64 = cfg!(target_arch = "aarch64");
     let avx512 = ["avx512f", "avx512bw", "avx512dq", "avx512vl"].into_iter().all(has);
     Target {
@@ -89,6 +108,10 @@ fn host() -> Target {
         },
         features,
     }
+}
+
+fn has(features: &str, name: &str) -> bool {
+    features.split(',').any(|f| f.strip_prefix('+') == Some(name))
 }
 
 fn initialize() {

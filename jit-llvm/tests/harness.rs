@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use jit_core::backend::{Arg, Backend, CompiledKernel, Launch};
 use jit_core::dtype::{DType, is_nan};
+use jit_core::error::Error;
 use jit_core::interp;
 use jit_core::ir::{ParamKind, Program, verify};
 use jit_llvm::{LlvmBackend, LlvmOptions, Processor};
@@ -20,22 +21,24 @@ pub(crate) enum Input {
 pub(crate) fn backends() -> &'static [(String, LlvmBackend)] {
     static BACKENDS: OnceLock<Vec<(String, LlvmBackend)>> = OnceLock::new();
     BACKENDS.get_or_init(|| {
-        let mut variants = vec![(Processor::Host, 4, 1), (Processor::Host, 8, 2), (Processor::Host, 16, 3)];
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                variants.extend([(Processor::X86V3, 8, 2), (Processor::X86V3, 4, 1)]);
-            }
-            if is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl") {
-                variants.push((Processor::X86V4, 16, 2));
-            }
-        }
+        let variants = [
+            (Processor::Host, 4, 1),
+            (Processor::Host, 8, 2),
+            (Processor::Host, 16, 3),
+            (Processor::X86V3, 8, 2),
+            (Processor::X86V3, 4, 1),
+            (Processor::X86V4, 16, 2),
+        ];
         let backend = |(processor, width, threads)| {
             let options = LlvmOptions { vector_width: Some(width), threads: Some(threads) };
-            let backend = LlvmBackend::for_processor(options, processor).expect("a backend");
-            (format!("{processor:?}, width {width}, {threads} threads"), backend)
+            match LlvmBackend::for_processor(options, processor) {
+                Ok(backend) => Some((format!("{processor:?}, width {width}, {threads} threads"), backend)),
+                // What the host has must work; other processors may be beyond it.
+                Err(Error::NoDevice { .. }) if processor != Processor::Host => None,
+                Err(error) => panic!("{error}"),
+            }
         };
-        variants.into_iter().map(backend).collect()
+        variants.into_iter().filter_map(backend).collect()
     })
 }
 
@@ -82,17 +85,21 @@ pub(crate) fn check_compiled(
     equal: Equal,
     skip: &[usize],
 ) {
+    let fresh = Arguments::new(program, inputs);
     for &lanes in lanes {
-        let mut expected = Arguments::new(program, inputs);
+        let mut expected = fresh.clone();
         // SAFETY: the arguments own memory of the lengths they state.
         unsafe { interp::run(program, &Launch { args: &expected.args(), lanes, base }) };
-        let expected = expected.contents();
         for (name, kernel) in kernels {
-            let mut got = Arguments::new(program, inputs);
+            let mut got = fresh.clone();
             // SAFETY: as above.
             unsafe { kernel.launch(&Launch { args: &got.args(), lanes, base }) }
                 .unwrap_or_else(|e| panic!("{name}: {e}"));
-            for (p, (want, got)) in expected.iter().zip(got.contents()).enumerate() {
+            // Guards included; only where bytes differ is it worth a closer look.
+            if got.memory == expected.memory {
+                continue;
+            }
+            for (p, (want, got)) in expected.contents().iter().zip(got.contents()).enumerate() {
                 if !skip.contains(&p) {
                     compare(
                         program.params[p].dtype,
@@ -124,6 +131,7 @@ pub(crate) fn run(backend: &LlvmBackend, program: &Program, inputs: &[Input], la
 }
 
 /// Memory with a guard before and after it; its first element is aligned to an element and no more.
+#[derive(Clone)]
 struct Arguments {
     inputs: Vec<(DType, Input)>,
     memory: Vec<Vec<u64>>,

@@ -106,7 +106,7 @@ fn in_bounds_gathers_and_scatters() {
         let mut program = b.finish(false);
         program.body.insts.iter_mut().for_each(|i| i.in_bounds = matches!(i.op, Op::Gather | Op::Scatter));
         // Each lane reads its own element or none.
-        let masks: Vec<u64> = (0..100).map(|i| i % 3 & 1).collect();
+        let masks: Vec<u64> = (0..100).map(|i| (i % 3) & 1).collect();
         let indices = (0..100).map(|i| if masks[i as usize] == 1 { i } else { 0xffff_fff0 }).collect();
         let inputs = [Random(2).many(dtype, 100), indices, masks, vec![0; 100]].map(Input::Memory);
         check(&program, &inputs, &[100, 9], 0, Equal::Bits);

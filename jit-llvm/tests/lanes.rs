@@ -220,7 +220,7 @@ fn moves_keep_bits() {
             b.store(out, value);
         }
         let values = Random(23).many(float, 200);
-        let masks = (0..200).map(|i| i % 3 & 1).collect();
+        let masks = (0..200).map(|i| (i % 3) & 1).collect();
         let memory = [Input::Memory(values), Input::Memory(masks)];
         let inputs: Vec<_> = memory.into_iter().chain((0..8).map(|_| Input::Memory(vec![0; 200]))).collect();
         check(&b.finish(false), &inputs, &[200], 0, Equal::Bits);

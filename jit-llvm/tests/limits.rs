@@ -11,15 +11,15 @@ use jit_llvm::{LlvmBackend, LlvmOptions, ir_text};
 
 use crate::harness::{Equal, Input, Random, backends, check, check_compiled};
 
-/// A straight line of `n` ops, with values that stay alive for long.
-fn line(n: usize) -> Program {
+/// A straight line of `n` ops on the last `window` values.
+fn line(n: usize, window: usize) -> Program {
     let mut b = Builder::new();
     let input = b.param(ParamKind::In, DType::F32);
     let out = b.param(ParamKind::Out, DType::F32);
     let mut values: Vec<Value> = vec![b.read(Op::Load, input)];
     let mut random = Random(1);
     let pick = |values: &[Value], r: &mut Random| {
-        values[values.len() - 1 - r.below(values.len().min(200) as u64) as usize]
+        values[values.len() - 1 - r.below(values.len().min(window) as u64) as usize]
     };
     for k in 0..n {
         let (x, y) = (pick(&values, &mut random), pick(&values, &mut random));
@@ -39,7 +39,7 @@ fn floats(n: usize) -> Input {
 
 #[test]
 fn fifty_thousand_ops() {
-    let program = line(50_000);
+    let program = line(50_000, 30);
     let (name, backend) = &backends()[2];
     let kernel = backend.compile(&program).expect("it compiles");
     let inputs = [floats(40), Input::Memory(vec![0; 40])];
@@ -50,7 +50,7 @@ fn fifty_thousand_ops() {
 #[test]
 fn long_programs_with_a_tail() {
     for n in [140, 170] {
-        check(&line(n), &[floats(100), Input::Memory(vec![0; 100])], &[3, 16, 100], 0, Equal::Values);
+        check(&line(n, 200), &[floats(100), Input::Memory(vec![0; 100])], &[3, 16, 100], 0, Equal::Values);
     }
 }
 
@@ -126,7 +126,7 @@ fn options_that_no_backend_can_have() {
 
 #[test]
 fn arguments_that_do_not_match() {
-    let program = line(200);
+    let program = line(200, 200);
     let kernel = backends()[0].1.compile(&program).expect("it compiles");
     // SAFETY: the launch is refused before it touches memory.
     let result = unsafe { kernel.launch(&Launch { args: &[], lanes: 1, base: 0 }) };
@@ -154,7 +154,7 @@ fn text_of_a_kernel() {
 #[test]
 fn kernels_on_several_threads() {
     let (name, backend) = &backends()[1];
-    let program = Arc::new(line(150));
+    let program = Arc::new(line(150, 200));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             let program = Arc::clone(&program);

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use jit_core::dtype::DType;
 use jit_core::ir::{Block, ParamKind};
 use jit_core::op::Op;
-use jit_core::runtime::{CacheOutcome, Device};
+use jit_core::runtime::{CacheOutcome, Device, DeviceOptions, FloatMode};
 use jit_core::trace::{BufferVar, Var, eval, if_else, while_loop};
 
 use crate::devices;
@@ -617,4 +617,34 @@ fn evaluation_does_not_wait() {
         assert_eq!(read::<f32>(&y), [2.0, 3.0]);
         assert!(event.is_complete().expect("no error"));
     });
+}
+
+#[test]
+fn contraction_is_asked_for_and_never_a_default() {
+    let contract = |float_mode| {
+        let backend =
+            std::sync::Arc::new(jit_core::interp::Interpreter::new(jit_core::interp::Mode::Lowered));
+        let options = DeviceOptions { float_mode, ..DeviceOptions::default() };
+        let dev = Device::new(backend, options);
+        // 1 + 2^-12, squared, has a last bit that only one rounding keeps.
+        let x = upload(dev, &[1.0 + 2.0f32.powi(-12)]);
+        read::<f32>(&op(Op::Sub, &[&mul(&x, &x), &lit(1.0f32 + 2.0f32.powi(-11))]))
+    };
+    assert_eq!(contract(FloatMode::Strict), [0.0]);
+    assert_eq!(contract(FloatMode::Contract), [2.0f32.powi(-24)]);
+}
+
+#[test]
+fn labels_are_one_word_in_dumps() {
+    let (dev, log) = recorded();
+    let x = upload(dev, &[1.0f32, 2.0]);
+    let y = add(&x, &lit(2.5f32));
+    y.set_label("two\nlines and a \"quote\"");
+    let text = y.trace();
+    assert!(text.contains(r#""two\nlines and a \"quote\"""#), "{text}");
+    assert_eq!(text.lines().count(), 4);
+    run(&[&y], &[]);
+    drop(y);
+    run(&[&add(&x, &lit(2.5f32))], &[]);
+    assert_eq!(log.compilations(), 1, "names are no structure");
 }

@@ -5,6 +5,7 @@ mod devices;
 mod file_cases;
 mod host;
 mod launch;
+mod mathematics;
 mod passes;
 mod random_ir;
 mod recorder;

@@ -43,11 +43,11 @@ impl Log {
     }
 }
 
-/// An interpreter that is watched. New memory is poisoned.
+/// An interpreter that is watched. New memory is poisoned, and always comes from the backend.
 pub(crate) fn recorded() -> (Device, Arc<Log>) {
     let log = Arc::new(Log::default());
     let backend = Recorder { inner: Interpreter::new(Mode::Lowered), log: Arc::clone(&log) };
-    let options = DeviceOptions { poison: true, ..DeviceOptions::default() };
+    let options = DeviceOptions { poison: true, cache_bytes: 0, ..DeviceOptions::default() };
     (Device::new(Arc::new(backend), options), log)
 }
 

@@ -100,7 +100,7 @@ impl Canonical {
             }
         }
         match op.class() {
-            Class::Region => self.region(trace, stamp, id, payload, at),
+            Class::Region => self.region(trace, stamp, id, payload),
             Class::Effect => {
                 self.shared.push(at as u32);
                 if trace.node(id).scope == 0 {
@@ -112,13 +112,16 @@ impl Canonical {
         }
     }
 
-    fn region(&mut self, trace: &mut Trace, stamp: u32, id: NodeId, record: u64, at: usize) {
+    fn region(&mut self, trace: &mut Trace, stamp: u32, id: NodeId, record: u64) {
         let region = trace.scopes.region(record);
-        let mut header = vec![region.operands.len() as u64, region.arguments as u64];
+        // All counts stand before the lists, so that equal words mean equal lists.
+        let counts = [region.operands.len(), region.arguments, region.memories.len(), region.results];
+        let mut header: Vec<u64> = counts.map(|c| c as u64).to_vec();
         header.extend(region.memories.iter().map(|&w| u64::from(w)));
-        for &scope in &region.scopes {
-            let scope = trace.scopes.get(scope);
+        for &number in &region.scopes {
+            let scope = trace.scopes.get(number);
             header.extend([
+                trace.scopes.memory_nodes(number).len() as u64,
                 scope.placeholders.len() as u64,
                 scope.sequence.len() as u64,
                 scope.condition_sequence as u64,
@@ -150,7 +153,6 @@ impl Canonical {
                 }
             }
         }
-        let _ = at;
     }
 
     /// Visits a live version or result, so that evaluating its effect evaluates it too.

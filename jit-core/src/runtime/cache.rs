@@ -18,19 +18,24 @@ use crate::backend::{Arg, Backend, CompiledKernel};
 use crate::error::Error;
 use crate::ir::{Hole, Program, verify};
 use crate::passes::{self, Bounds};
-use crate::runtime::CacheOutcome;
+use crate::runtime::{CacheOutcome, FloatMode};
 
 /// How many values of one specialising literal are baked in before it becomes a parameter.
 pub(crate) const SPECIALISED_VALUES: usize = 4;
 
 /// All kernels of a device.
-#[derive(Default)]
 pub(crate) struct KernelCache {
+    float_mode: FloatMode,
     entries: FxHashMap<u128, Vec<Arc<KernelEntry>>>,
     count: u64,
 }
 
 impl KernelCache {
+    /// An empty cache of kernels compiled in that mode.
+    pub(crate) fn new(float_mode: FloatMode) -> KernelCache {
+        KernelCache { float_mode, entries: FxHashMap::default(), count: 0 }
+    }
+
     /// The entry of a program's structure; `holes` gets the program's literals in the entry's order.
     pub(crate) fn entry(&mut self, program: Program, holes: &mut Vec<Hole>) -> Arc<KernelEntry> {
         let mut words = Vec::new();
@@ -48,6 +53,7 @@ impl KernelCache {
         let seen = vec![SmallVec::new(); holes.len()];
         let entry = Arc::new(KernelEntry {
             number: self.count,
+            float_mode: self.float_mode,
             words,
             template: program,
             holes: holes.clone(),
@@ -67,6 +73,7 @@ impl KernelCache {
 pub(crate) struct KernelEntry {
     /// Counts structures of a device from 1.
     pub(crate) number: u64,
+    float_mode: FloatMode,
     words: Vec<u64>,
     template: Program,
     holes: Vec<Hole>,
@@ -169,7 +176,8 @@ impl KernelEntry {
         program.promote(&open);
         verify(&program)?;
         let bounds = if assume_lengths { Bounds::default() } else { Bounds::Off };
-        let options = passes::Options { bounds, ..passes::Options::default() };
+        let contract = self.float_mode == FloatMode::Contract;
+        let options = passes::Options { contract, bounds };
         passes::run(&mut program, backend.caps().passes, &options, &mut |_, _| {});
         Ok(program)
     }

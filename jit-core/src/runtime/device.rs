@@ -10,6 +10,7 @@ use crate::backend::{Backend, Caps, DeviceKind};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::interp::{Interpreter, Mode};
+use crate::runtime::pool::Pool;
 use crate::runtime::{Evaluator, Event, History, KernelRecord, Lane, Storage};
 use crate::trace::{NodeId, PlaceKey, Trace};
 
@@ -27,11 +28,31 @@ pub struct DeviceOptions {
     pub fuse: bool,
     /// Whether new memory is filled with a pattern before use, so that reading what was never written is noticed.
     pub poison: bool,
+    /// How many bytes of dropped arrays are kept for the next ones.
+    pub cache_bytes: usize,
+    /// What compiling may do to float arithmetic.
+    pub float_mode: FloatMode,
+}
+
+/// What compiling may do to float arithmetic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FloatMode {
+    /// Nothing: the same bits on every device, at every vector width, with literals or arrays.
+    #[default]
+    Strict,
+    /// Products may be fused into sums (`a * b + c` rounded once). Results then depend on what shares a kernel.
+    Contract,
 }
 
 impl Default for DeviceOptions {
     fn default() -> Self {
-        DeviceOptions { simplify: true, fuse: true, poison: false }
+        DeviceOptions {
+            simplify: true,
+            fuse: true,
+            poison: false,
+            cache_bytes: 1 << 30,
+            float_mode: FloatMode::Strict,
+        }
     }
 }
 
@@ -44,6 +65,8 @@ pub struct MemoryStats {
     pub storages: usize,
     /// Bytes of these.
     pub bytes: u64,
+    /// Bytes of dropped arrays, kept for the next ones.
+    pub cached: u64,
     /// Kernel structures in the cache.
     pub kernels: usize,
 }
@@ -51,6 +74,7 @@ pub struct MemoryStats {
 pub(crate) struct Shared {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) options: DeviceOptions,
+    pub(crate) pool: Pool,
     pub(crate) lane: Lane,
     pub(crate) history: Mutex<History>,
     /// Serialises evaluations: one plans, compiles and submits at a time. Taken before the trace's lock.
@@ -77,11 +101,12 @@ impl Device {
         let trace = Trace::new(options.simplify);
         Device(Box::leak(Box::new(Shared {
             backend,
-            options,
+            pool: Pool::new(options.cache_bytes),
             lane: Lane::new(),
             history: Mutex::default(),
-            evaluator: Mutex::default(),
+            evaluator: Mutex::new(Evaluator::new(options.float_mode)),
             trace: Mutex::new(trace),
+            options,
             deferred: Mutex::default(),
             has_deferred: AtomicBool::new(false),
             // Only uniqueness matters.
@@ -136,8 +161,19 @@ impl Device {
         let kernels = self.0.evaluator.lock().kernels();
         self.with_trace(|trace| {
             let (storages, bytes) = trace.storage_totals();
-            MemoryStats { nodes: trace.slab.live(), storages, bytes, kernels }
+            MemoryStats {
+                nodes: trace.slab.live(),
+                storages,
+                bytes,
+                cached: self.0.pool.totals().1 as u64,
+                kernels,
+            }
         })
+    }
+
+    /// Gives memory that is kept for reuse back to the system.
+    pub fn trim(&self) {
+        self.0.pool.trim();
     }
 
     /// Makes the host wait for everything submitted so far.
@@ -178,7 +214,7 @@ impl Device {
         bytes: &[u8],
         at: &'static Location<'static>,
     ) -> Result<NodeId, Error> {
-        let storage = Storage::new(&*self.0.backend, dtype, len, Event::complete())?;
+        let storage = Storage::new(&*self.0.backend, &self.0.pool, dtype, len, Event::complete())?;
         assert_eq!(storage.bytes(), bytes.len(), "as many bytes as elements need");
         // SAFETY: the storage has that many bytes, and nobody else knows it yet.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.ptr(), bytes.len()) };

@@ -16,11 +16,10 @@ use crate::ir::{ParamKind, Program};
 use crate::plan::{self, Canonical, Memory, Source, Step};
 use crate::runtime::cache::{KernelEntry, Variant};
 use crate::runtime::lane::{Batch, Work};
-use crate::runtime::{Device, Event, KernelCache, KernelRecord, Storage};
+use crate::runtime::{Device, Event, FloatMode, KernelCache, KernelRecord, Storage};
 use crate::trace::{NodeId, Trace};
 
 /// The planning state of a device: caches and buffers that are reused.
-#[derive(Default)]
 pub(crate) struct Evaluator {
     canonical: Canonical,
     plans: FxHashMap<u128, Vec<Arc<CachedPlan>>>,
@@ -97,6 +96,12 @@ pub(crate) fn evaluate(device: Device, roots: &[NodeId]) -> Result<(), Error> {
 type Prepared = (Batch, bool, Vec<Arc<Storage>>, Vec<Arc<Storage>>);
 
 impl Evaluator {
+    /// Empty caches for kernels compiled in that mode.
+    pub(crate) fn new(float_mode: FloatMode) -> Evaluator {
+        let (canonical, plans) = (Canonical::default(), FxHashMap::default());
+        Evaluator { canonical, plans, kernels: KernelCache::new(float_mode), last: None }
+    }
+
     /// The program of the last kernel launched.
     pub(crate) fn last_program(&self) -> Option<Program> {
         self.last.as_ref().map(|v| v.program.clone())
@@ -183,7 +188,7 @@ impl Evaluator {
         let backend = &*shared.backend;
         let mut slots = Vec::new();
         for (&(dtype, _), &size) in snapshot.plan.slots.iter().zip(&snapshot.slot_sizes) {
-            let storage = Storage::new(backend, dtype, size, done.clone())?;
+            let storage = Storage::new(backend, &shared.pool, dtype, size, done.clone())?;
             if shared.options.poison {
                 storage.poison();
             }

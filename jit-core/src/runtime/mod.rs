@@ -1,7 +1,7 @@
 //! Devices, and how plans run on them.
 //!
 //! - `device`: a device and its lock, `event`: points in its work, `lane`: the work itself, in order.
-//! - `storage`: memory of evaluated arrays.
+//! - `storage`: memory of evaluated arrays; `pool`: memory between two uses.
 //! - `cache`: kernels by structure. `history`: what was launched.
 //! - `evaluate`: from roots to a submitted batch.
 
@@ -11,11 +11,12 @@ mod evaluate;
 mod event;
 mod history;
 mod lane;
+mod pool;
 mod storage;
 
 pub(crate) use cache::KernelCache;
 pub(crate) use device::Dropped;
-pub use device::{Device, DeviceOptions, MemoryStats};
+pub use device::{Device, DeviceOptions, FloatMode, MemoryStats};
 pub(crate) use evaluate::{Evaluator, evaluate};
 pub use event::{Event, forbid_host_sync};
 pub(crate) use history::History;

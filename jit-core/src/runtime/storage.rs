@@ -4,12 +4,16 @@ use crate::backend::{Allocation, Arg, Backend};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::runtime::Event;
+use crate::runtime::pool::Pool;
 
 /// The elements of one or more evaluated nodes, and the work that writes them last.
 pub(crate) struct Storage {
     /// None for no elements.
     allocation: Option<Allocation>,
+    /// Where the memory goes back to.
+    pool: &'static Pool,
     len: u64,
+    bytes: usize,
     /// Complete once the elements are there. Work on the same stream is ordered anyway; this is for the host.
     pub(crate) written: parking_lot::Mutex<Event>,
 }
@@ -18,6 +22,7 @@ impl Storage {
     /// Uninitialised memory for `len` elements.
     pub(crate) fn new(
         backend: &dyn Backend,
+        pool: &'static Pool,
         dtype: DType,
         len: u64,
         written: Event,
@@ -25,17 +30,19 @@ impl Storage {
         let bytes = len.checked_mul(dtype.size() as u64).and_then(|b| usize::try_from(b).ok());
         let allocation = match bytes {
             Some(0) => None,
-            Some(bytes) if bytes <= isize::MAX as usize => Some(backend.allocate(bytes)?),
+            Some(bytes) if bytes <= isize::MAX as usize => Some(pool.allocate(backend, bytes)?),
             _ => {
+                let (in_use, cached) = pool.totals();
                 return Err(Error::OutOfMemory {
                     requested: len.saturating_mul(dtype.size() as u64),
-                    in_use: 0,
-                    cached: 0,
+                    in_use: in_use as u64,
+                    cached: cached as u64,
                     holders: "more than an address space".to_owned(),
                 });
             }
         };
-        Ok(Storage { allocation, len, written: parking_lot::Mutex::new(written) })
+        let bytes = bytes.unwrap_or(0);
+        Ok(Storage { allocation, pool, len, bytes, written: parking_lot::Mutex::new(written) })
     }
 
     /// Fills new memory with a pattern that is no plausible value.
@@ -61,8 +68,16 @@ impl Storage {
         unsafe { std::slice::from_raw_parts(self.ptr(), self.bytes()) }.to_vec()
     }
 
-    /// Bytes in use.
+    /// Bytes of the elements.
     pub(crate) fn bytes(&self) -> usize {
-        self.allocation.as_ref().map_or(0, Allocation::bytes)
+        self.bytes
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        if let Some(block) = self.allocation.take() {
+            self.pool.give_back(block);
+        }
     }
 }

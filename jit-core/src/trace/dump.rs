@@ -57,7 +57,6 @@ impl Dump<'_> {
         let pad = "  ".repeat(indent);
         let operands: Vec<String> = self.operands(id).iter().map(|o| self.name(*o)).collect();
         let name = self.name(id);
-        let label = self.trace.label(id).map_or_else(String::new, |label| format!(" {label:?}"));
         let size = if node.size == 1 { String::new() } else { format!("[{}]", node.size) };
         let extra = match node.op {
             Op::Literal => format!(" {}", format_bits(node.dtype, node.payload)),
@@ -68,8 +67,10 @@ impl Dump<'_> {
         };
         let list = if operands.is_empty() { String::new() } else { format!(" {}", operands.join(", ")) };
         if !matches!(node.op, Op::Loop | Op::If) {
-            let (dtype, op) = (node.dtype, node.op.name());
-            let _ = writeln!(self.text, "{pad}{name}: {dtype}{size} = {op}{list}{extra}{label}");
+            // Escaped, so that a label is one word on one line whatever it holds.
+            let label = self.trace.label(id).map_or_else(String::new, |l| format!(" {l:?}"));
+            let op = node.op.name();
+            let _ = writeln!(self.text, "{pad}{name}: {}{size} = {op}{list}{extra}{label}", node.dtype);
             return;
         }
         let region = self.trace.scopes.region(node.payload);

@@ -66,8 +66,8 @@ pub(crate) struct Trace {
     pub(crate) garbage: Vec<Arc<Storage>>,
     /// The live `version` and `result` nodes of each effect and region, by position.
     parts: FxHashMap<(NodeId, Op, u64), NodeId>,
-    /// Names given by users, with the generation of the node that was meant.
-    labels: FxHashMap<NodeId, (u32, Box<str>)>,
+    /// Names that users gave, for dumps.
+    labels: FxHashMap<NodeId, Box<str>>,
     /// Whether to fold, simplify and merge equal nodes; off only where the passes are checked against it.
     simplify: bool,
     stamp: u32,
@@ -155,15 +155,14 @@ impl Trace {
         }
     }
 
-    /// Names a node in dumps, until it is gone.
+    /// Names a node in dumps; the last name counts.
     pub(crate) fn set_label(&mut self, id: NodeId, label: &str) {
-        self.labels.insert(id, (self.node(id).generation, label.into()));
+        self.slab.get_mut(id).flags |= node::LABELLED;
+        self.labels.insert(id, label.into());
     }
 
-    /// The name of a node.
     pub(crate) fn label(&self, id: NodeId) -> Option<&str> {
-        let (generation, label) = self.labels.get(&id)?;
-        (*generation == self.node(id).generation).then_some(label)
+        self.labels.get(&id).map(|l| &**l)
     }
 
     // ---- counts ----
@@ -173,8 +172,11 @@ impl Trace {
     }
 
     pub(crate) fn release(&mut self, id: NodeId) {
-        let Trace { slab, scopes, storages, garbage, places, parts, .. } = self;
-        slab.release(id, |node, dying| {
+        let Trace { slab, scopes, storages, garbage, places, parts, labels, .. } = self;
+        slab.release(id, |id, node, dying| {
+            if node.flags & node::LABELLED != 0 {
+                labels.remove(&id);
+            }
             match node.op {
                 Op::Data => {
                     let key = StorageKey::from(KeyData::from_ffi(node.payload));
@@ -259,6 +261,12 @@ impl Trace {
         let (size, mut scope) = self.check_indexed(Op::Gather, current, None, index, mask)?;
         let dtype = self.node(source).dtype;
         if ordered {
+            // It runs on every lane, also if nothing uses it.
+            if size != 1 {
+                self.scopes
+                    .merge_width(current, size)
+                    .map_err(|w| self.width_mismatch(Op::Gather, w, size))?;
+            }
             scope = current;
         } else if self.simplify && operands.len() == 2 {
             let (source_node, index_node) = (self.node(source), self.node(index));

@@ -70,6 +70,9 @@ pub(crate) const LIVE: u8 = 2;
 /// Runs in the order of its scope's sequence: an effect, an ordered read, a region with memory.
 pub(crate) const ORDERED: u8 = 4;
 
+/// Has a label.
+pub(crate) const LABELLED: u8 = 8;
+
 impl Node {
     pub(crate) fn operands(&self) -> &[NodeId] {
         &self.operands[..self.operand_count as usize]

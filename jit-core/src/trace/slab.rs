@@ -24,9 +24,13 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    #[inline]
     pub(crate) fn new(op: Op, dtype: DType, size: u64, operands: &[NodeId], payload: u64) -> Key {
+        // Element by element: a call of memcpy for a few bytes would cost more than the rest.
         let mut list = [NodeId::NONE; MAX_OPERANDS];
-        list[..operands.len()].copy_from_slice(operands);
+        for (slot, &operand) in list.iter_mut().zip(operands) {
+            *slot = operand;
+        }
         Key { op, dtype, size, operands: list, operand_count: operands.len() as u8, payload }
     }
 
@@ -198,7 +202,11 @@ impl Slab {
 
     /// Gives back a count. A node whose count falls to 0 is freed, and so on down; `on_free` sees each before
     /// its operands are let go and may hand back further nodes whose count it held.
-    pub(crate) fn release(&mut self, id: NodeId, mut on_free: impl FnMut(&mut Node, &mut Vec<NodeId>)) {
+    pub(crate) fn release(
+        &mut self,
+        id: NodeId,
+        mut on_free: impl FnMut(NodeId, &mut Node, &mut Vec<NodeId>),
+    ) {
         let mut next = Some(id);
         while let Some(id) = next.take().or_else(|| self.dying.pop()) {
             let node = &mut self.nodes[id.index()];
@@ -209,9 +217,13 @@ impl Slab {
             }
             self.remove_from_table(id);
             let node = &mut self.nodes[id.index()];
-            on_free(node, &mut self.dying);
-            let operands = node.operands().len();
-            self.dying.extend_from_slice(&node.operands[..operands]);
+            on_free(id, node, &mut self.dying);
+            // The last operand goes on in a register; most nodes have one that lives on besides.
+            for &operand in node.operands() {
+                if let Some(waiting) = next.replace(operand) {
+                    self.dying.push(waiting);
+                }
+            }
             node.flags = 0;
             node.operand_count = 0;
             node.next = self.free;

@@ -116,9 +116,21 @@ impl Var {
         };
         let current = region::current(device);
         let result = device.with_trace(|t| {
-            let ids = bind_all(t, args, at);
-            let id = t.lane_op(current, op, wanted, &ids, at);
-            unbind_all(t, args, &ids);
+            let mut ids = [NodeId::NONE; 3];
+            let mut unbound = false;
+            for (id, arg) in ids.iter_mut().zip(args) {
+                *id = match arg.device {
+                    Some(_) => arg.id(),
+                    None => {
+                        unbound = true;
+                        t.literal(arg.dtype, arg.payload, 1, at)
+                    }
+                };
+            }
+            let id = t.lane_op(current, op, wanted, &ids[..args.len()], at);
+            if unbound {
+                unbind_all(t, args, &ids);
+            }
             id.map(|id| (id, t.node(id).dtype))
         });
         let (id, dtype) = or_panic(result);
@@ -246,17 +258,17 @@ impl Var {
         }
     }
 
-    /// Names it in dumps.
-    pub fn label(&self, label: &str) {
-        if let Some(device) = self.device {
-            device.with_trace(|t| t.set_label(self.id(), label));
-        }
-    }
-
     /// The event after which its elements are there; complete for literals and for what was never evaluated.
     pub fn event(&self) -> Event {
         let storage = self.device.and_then(|d| d.with_trace(|t| t.storage(self.id()).cloned()));
         storage.map_or_else(Event::complete, |s| s.written.lock().clone())
+    }
+
+    /// Names it in dumps. Unbound literals have no name.
+    pub fn set_label(&self, label: &str) {
+        if let Some(device) = self.device {
+            device.with_trace(|t| t.set_label(self.id(), label));
+        }
     }
 
     /// What is still to be computed for it, as text.
@@ -579,7 +591,10 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
     let events: Vec<Event> = device.with_trace(|t| {
         roots.iter().filter_map(|&r| t.storage(r).map(|s| s.written.lock().clone())).collect()
     });
-    // Batches of one stream complete in order, so the latest of these covers the others.
+    // Batches of one stream complete in order, so the latest of these covers the others, but for their errors.
+    if let Some(failed) = events.iter().find(|e| e.is_complete().is_err()) {
+        return Ok(failed.clone());
+    }
     Ok(events.into_iter().max_by_key(Event::sequence).unwrap_or_else(Event::complete))
 }
 
@@ -640,6 +655,7 @@ fn mixed(op: &'static str, first: Device, second: Device) -> ! {
 }
 
 #[track_caller]
+#[inline]
 pub(super) fn or_panic<T>(result: Result<T, Misuse>) -> T {
     match result {
         Ok(value) => value,

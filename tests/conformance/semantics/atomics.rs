@@ -55,12 +55,7 @@ fn every_contribution_arrives_once() {
     check(Op::ScatterAdd, 1f32.to_bits().into(), &column(&vec![0.5f32; 64]), 33f32.to_bits().into());
     check(Op::ScatterAdd, 1f64.to_bits(), &column(&vec![0.5f64; 64]), 33f64.to_bits());
     let half = |v: f32| f16::from_f32(v);
-    check(
-        Op::ScatterAdd,
-        half(1.0).to_bits().into(),
-        &column(&vec![half(0.5); 64]),
-        half(33.0).to_bits().into(),
-    );
+    check(Op::ScatterAdd, half(1.0).to_bits().into(), &column(&[half(0.5); 64]), half(33.0).to_bits().into());
     check(Op::ScatterMul, 3, &column(&[2i16, -5]), 0xffe2);
     check(Op::ScatterMul, 3f32.to_bits().into(), &column(&[2f32, -0.5]), (-3f32).to_bits().into());
 }

@@ -6,7 +6,7 @@ use jit_core::dtype::{ALL_DTYPES, DType};
 use jit_core::op::Op;
 use jit_core::trace::{BufferVar, Var, if_else, while_loop};
 
-use super::check::{apply, bits, check_moves, column};
+use super::check::{apply, bits, cast, check_moves, column};
 use super::grid::{integer_grid, integers, limits, value, wrapped};
 use crate::devices::on_each;
 use crate::host::{lit, read, read_bits, upload, upload_bits};
@@ -181,6 +181,71 @@ fn what_the_range_pass_proves_holds_for_shorter_memory() {
             assert_eq!(read::<u32>(&source.gather(&modulo, None)), expected, "x % 8");
             let clamped = apply(Op::Min, &[&lane, &lit(7u32)]);
             assert_eq!(read::<u32>(&source.gather(&clamped, None)), expected, "min(x, 7)");
+        }
+    });
+}
+
+#[test]
+fn indices_that_wrap_or_are_negative_are_out_of_bounds() {
+    const N: u32 = 64;
+    type Index = (&'static str, fn(&Var) -> Var, fn(i64) -> i64);
+    let rows: [Index; 10] = [
+        ("lane - 1", |l| apply(Op::Sub, &[l, &lit(1u32)]), |l| (l - 1) & 0xffff_ffff),
+        ("lane * 2^31", |l| apply(Op::Mul, &[l, &lit(1u32 << 31)]), |l| (l << 31) & 0xffff_ffff),
+        (
+            "i8 of lane * 5",
+            |l| cast(DType::I8, &apply(Op::Mul, &[l, &lit(5u32)])),
+            |l| i64::from((l * 5) as i8),
+        ),
+        ("u8 of lane * 5", |l| cast(DType::U8, &apply(Op::Mul, &[l, &lit(5u32)])), |l| (l * 5) & 255),
+        (
+            "(lane - 20) % 8",
+            |l| apply(Op::Rem, &[&apply(Op::Sub, &[&cast(DType::I32, l), &lit(20i32)]), &lit(8i32)]),
+            |l| (l - 20) % 8,
+        ),
+        (
+            "(lane - 20) / 4",
+            |l| apply(Op::Div, &[&apply(Op::Sub, &[&cast(DType::I32, l), &lit(20i32)]), &lit(4i32)]),
+            |l| (l - 20) / 4,
+        ),
+        (
+            "(lane - 20) >> 2",
+            |l| apply(Op::Shr, &[&apply(Op::Sub, &[&cast(DType::I64, l), &lit(20i64)]), &lit(2i64)]),
+            |l| (l - 20) >> 2,
+        ),
+        (
+            "(lane - 20) & 7",
+            |l| apply(Op::And, &[&apply(Op::Sub, &[&cast(DType::I32, l), &lit(20i32)]), &lit(7i32)]),
+            |l| (l - 20) & 7,
+        ),
+        (
+            "abs of i8 of lane * 4",
+            |l| apply(Op::Abs, &[&cast(DType::I8, &apply(Op::Mul, &[l, &lit(4u32)]))]),
+            |l| i64::from(((l * 4) as i8).wrapping_abs()),
+        ),
+        (
+            "clamp(lane - 20, 0, 9)",
+            |l| {
+                let below =
+                    apply(Op::Max, &[&apply(Op::Sub, &[&cast(DType::I32, l), &lit(20i32)]), &lit(0i32)]);
+                apply(Op::Min, &[&below, &lit(9i32)])
+            },
+            |l| (l - 20).clamp(0, 9),
+        ),
+    ];
+    on_each(|device| {
+        let lane = Var::counter(device, DType::U32, N.into());
+        for len in [1, 5, 8, 10, 64, 200u32] {
+            let numbers: Vec<u32> = (1..=len).collect();
+            let source = upload(device, &numbers);
+            for (what, index, by_numbers) in &rows {
+                let row = |l: i64| {
+                    let at = by_numbers(l);
+                    if (0..i64::from(len)).contains(&at) { at as u32 + 1 } else { 0 }
+                };
+                let expected: Vec<u32> = (0..i64::from(N)).map(row).collect();
+                assert_eq!(read::<u32>(&source.gather(&index(&lane), None)), expected, "{what} of {len}");
+            }
         }
     });
 }

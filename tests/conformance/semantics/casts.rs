@@ -129,7 +129,7 @@ fn f64_rounds_to_f16_once() {
     let tiny = 2f64.powi(-25) + 2f64.powi(-60);
     check(
         Op::Cast,
-        &[column(&[above, below, tiny, 2f64.powi(-25), 65519.999_999, 65520.0])],
+        &[column(&[above, below, tiny, 2f64.powi(-25), 65_519.999_999, 65520.0])],
         &column(&[0x3c01u16, 0x3c01, 1, 0, 0x7bff, 0x7c00].map(f16::from_bits)),
     );
 }

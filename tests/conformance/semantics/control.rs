@@ -52,7 +52,7 @@ fn collatz_steps() {
     let steps = |mut n: u64| {
         let mut count = 0u32;
         while n != 1 {
-            n = if n % 2 == 0 { n / 2 } else { 3 * n + 1 };
+            n = if n.is_multiple_of(2) { n / 2 } else { 3 * n + 1 };
             count += 1;
         }
         count
@@ -220,6 +220,24 @@ fn a_division_by_zero_on_a_lane_that_is_off_does_no_harm() {
 }
 
 #[test]
+fn lanes_that_are_done_divide_without_harm() {
+    on_each(|device| {
+        // The divisor of a lane that is done, and of those beyond the last, is 0.
+        for n in [1u32, 3, 7, 17, 40] {
+            let start: Vec<u32> = (0..n).map(|k| k % 5).collect();
+            let out = while_loop(
+                device,
+                &[upload(device, &start), lit(1_000_000u32)],
+                |s| less(&lit(0u32), &s[0]),
+                |s| vec![apply(Op::Sub, &[&s[0], &lit(1u32)]), apply(Op::Div, &[&s[1], &s[0]])],
+            );
+            let divided = |k: &u32| (1..=*k).rev().fold(1_000_000, |x, d| x / d);
+            assert_eq!(read::<u32>(&out[1]), start.iter().map(divided).collect::<Vec<u32>>());
+        }
+    });
+}
+
+#[test]
 fn a_lane_sees_its_own_effects_in_order() {
     on_each(|device| {
         let lane = Var::counter(device, DType::U32, 4);
@@ -304,6 +322,45 @@ fn results_of_regions_go_on() {
         assert_eq!(read::<u32>(&again[0]), [2, 8, 18, 32]);
         let picked = squares[0].gather(&upload(device, &[3i16, 0, -1]), None);
         assert_eq!(read::<u32>(&picked), [16, 1, 0]);
+    });
+}
+
+#[test]
+fn what_one_side_alone_uses_makes_the_branch_wide() {
+    on_each(|device| {
+        let x = upload(device, &[1u32, 2, 3]);
+        for (mask, expected) in [(true, [7, 7, 7]), (false, [2, 3, 4])] {
+            let out = if_else(device, &lit(mask), &[], |_| vec![lit(7u32)], |_| vec![add(&x, &lit(1u32))]);
+            assert_eq!(read::<u32>(&out[0]), expected);
+        }
+        let one = upload(device, &[true]);
+        let out = if_else(device, &one, &[lit(1u32)], |a| vec![add(&a[0], &x)], |_| vec![lit(0u32)]);
+        assert_eq!(read::<u32>(&out[0]), [2, 3, 4]);
+    });
+}
+
+#[test]
+fn inner_regions_use_what_outer_ones_made() {
+    on_each(|device| {
+        let tickets = BufferVar::new(&Var::full(device, DType::U32, 0, 1));
+        let n = upload(device, &[2u32, 0, 3]);
+        let out = times(device, &n, &[lit(0u32)], |s| {
+            let ticket = tickets.atomic_inc(&lit(0u32), None);
+            let inner = times(device, &lit(2u32), &[s[1].clone()], |t| vec![add(&t[1], &ticket)]);
+            if_else(
+                device,
+                &is_odd(&s[0]),
+                &inner,
+                |a| vec![add(&a[0], &apply(Op::Mul, &[&ticket, &lit(100u32)]))],
+                |a| a,
+            )
+        });
+        let got = read::<u32>(&out[0]);
+        assert_eq!(read::<u32>(&tickets.value()), [5]);
+        // Each ticket 0..5 counts twice; lanes 0 and 2 take one each in an odd round.
+        let (plain, odd): (u32, u32) = (got.iter().map(|v| v % 100).sum(), got.iter().map(|v| v / 100).sum());
+        assert_eq!(plain, 20);
+        assert!(got[1] == 0 && (1..=7).contains(&odd), "{got:?}");
     });
 }
 

@@ -116,10 +116,10 @@ fn random_operands_are_rounded_once() {
             let fraction = next() & (exact::infinity(dtype) - 1) & !exact::infinity(dtype);
             exponent | fraction | if next() & 1 == 1 { exact::sign(dtype) } else { 0 }
         };
-        let [a, b, c] = [(); 3].map(|()| Column { dtype, bits: (0..64).map(|_| number()).collect() });
+        let [a, b, c] = [(); 3].map(|()| Column { dtype, bits: (0..24).map(|_| number()).collect() });
         let row = |f: &dyn Fn(Number, Number, Number) -> Number| Column {
             dtype,
-            bits: (0..64)
+            bits: (0..24)
                 .map(|r| {
                     let [x, y, z] = [&a, &b, &c].map(|column| decode(dtype, column.bits[r]));
                     rounded(dtype, f(x, y, z))
@@ -130,7 +130,7 @@ fn random_operands_are_rounded_once() {
         check(Op::Mul, &[a.clone(), b.clone()], &row(&|x, y, _| exact::mul(x, y)));
         check(Op::Div, &[a.clone(), b.clone()], &row(&|x, y, _| exact::div(x, y)));
         check(Op::Rem, &[a.clone(), b.clone()], &row(&|x, y, _| exact::rem(x, y)));
-        check(Op::Sqrt, &[a.clone()], &row(&|x, _, _| exact::sqrt(x)));
+        check(Op::Sqrt, std::slice::from_ref(&a), &row(&|x, _, _| exact::sqrt(x)));
         check(Op::MulAdd, &[a.clone(), b.clone(), c.clone()], &row(&exact::mul_add));
     }
 }

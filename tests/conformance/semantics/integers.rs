@@ -146,7 +146,8 @@ fn bits_are_counted_and_reversed() {
 
 #[test]
 fn integers_and_bools_compare_by_value() {
-    let ops: [(Op, fn(i128, i128) -> bool); 6] = [
+    type Row = (Op, fn(i128, i128) -> bool);
+    let ops: [Row; 6] = [
         (Op::Eq, |a, b| a == b),
         (Op::Ne, |a, b| a != b),
         (Op::Lt, |a, b| a < b),

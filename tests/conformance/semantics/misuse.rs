@@ -1,6 +1,7 @@
 //! Mistakes panic where they are made, say op, types and sizes, and leave the device as it was.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice::from_ref;
 
 use jit_core::dtype::DType;
 use jit_core::error::Error;
@@ -92,7 +93,7 @@ fn arrays_of_two_devices_do_not_meet() {
     let buffer = BufferVar::new(&a);
     says(|| buffer.scatter(Op::ScatterMax, &b, &lit(0u8), None), &with("scatter_max"));
     says(|| buffer.set(&b), &names);
-    says(|| drop(while_loop(all()[0], &[b.clone()], |_| lit(false), |s| s)), &names);
+    says(|| drop(while_loop(all()[0], from_ref(&b), |_| lit(false), |s| s)), &names);
     let error = eval(&[&a, &b], &[]).expect_err("two devices");
     assert!(matches!(error, Error::MixedDevices { .. }), "{error}");
     assert_eq!(read::<f32>(&a), [1.0; 3]);
@@ -108,8 +109,8 @@ fn nothing_is_evaluated_or_read_inside_a_region() {
                 f(&s[0]);
                 s
             };
-            says(|| drop(while_loop(device, &[x.clone()], |_| lit(true), body)), words);
-            says(|| drop(if_else(device, &lit(true), &[x.clone()], body, |s| s)), &words[..words.len() - 1]);
+            says(|| drop(while_loop(device, from_ref(&x), |_| lit(true), body)), words);
+            says(|| drop(if_else(device, &lit(true), from_ref(&x), body, |s| s)), &words[..words.len() - 1]);
         };
         let opened = "loop opened at tests/conformance/semantics/misuse.rs";
         let opened = opened.strip_prefix("loop opened at tests/").expect("a prefix");
@@ -155,17 +156,17 @@ fn panic_in_closures(device: Device) {
         let _ = buffer.atomic_inc(&lit(1u32), None);
         panic!("the closure's own")
     };
-    let message = panics(|| drop(while_loop(device, &[x.clone()], |_| lit(true), body)));
+    let message = panics(|| drop(while_loop(device, from_ref(&x), |_| lit(true), body)));
     assert_eq!(message, "the closure's own");
     let message = panics(|| {
-        drop(while_loop(device, &[x.clone()], |_| panic!("in the condition"), |s| s));
+        drop(while_loop(device, from_ref(&x), |_| panic!("in the condition"), |s| s));
     });
     assert_eq!(message, "in the condition");
-    let message = panics(|| drop(if_else(device, &lit(true), &[x.clone()], |s| s, body)));
+    let message = panics(|| drop(if_else(device, &lit(true), from_ref(&x), |s| s, body)));
     assert_eq!(message, "the closure's own");
     let message = panics(|| {
         let outer = |s: Vec<Var>| while_loop(device, &s, |_| lit(true), body);
-        drop(while_loop(device, &[x.clone()], |_| lit(true), outer));
+        drop(while_loop(device, from_ref(&x), |_| lit(true), outer));
     });
     assert_eq!(message, "the closure's own");
     assert_eq!(read::<u32>(&buffer.value()), [1, 2, 3]);
@@ -174,7 +175,7 @@ fn panic_in_closures(device: Device) {
     assert_eq!(read::<u32>(&buffer.value()), [6, 2, 3]);
     let out = while_loop(
         device,
-        &[x.clone()],
+        from_ref(&x),
         |s| Var::apply(Op::Lt, DType::Bool, &[&s[0], &lit(10u32)]),
         |s| vec![apply(Op::Add, &[&s[0], &lit(4u32)])],
     );
@@ -188,7 +189,7 @@ fn values_of_a_closed_region_are_gone() {
         let mut kept = Vec::new();
         let out = while_loop(
             device,
-            &[x.clone()],
+            from_ref(&x),
             |s| Var::apply(Op::Lt, DType::Bool, &[&s[0], &lit(2u32)]),
             |s| {
                 let next = apply(Op::Add, &[&s[0], &lit(1u32)]);
@@ -203,9 +204,9 @@ fn values_of_a_closed_region_are_gone() {
             );
             says(|| drop(x.gather(inner, None)), &["`gather`", "loop opened at", "not open here"]);
             says(|| drop(inner.reduce(Op::ReduceSum)), &["`reduce_sum`", "loop"]);
-            let again = || drop(while_loop(device, &[inner.clone()], |_| lit(false), |s| s));
+            let again = || drop(while_loop(device, from_ref(inner), |_| lit(false), |s| s));
             says(again, &["loop opened at", "not open here"]);
-            let captured = || drop(while_loop(device, &[x.clone()], |_| lit(false), |_| vec![inner.clone()]));
+            let captured = || drop(while_loop(device, from_ref(&x), |_| lit(false), |_| vec![inner.clone()]));
             says(captured, &["loop opened at", "not open here"]);
             says(|| drop(inner.read()), &["belongs to a loop opened at", "return it"]);
             says(|| drop(eval(&[inner], &[])), &["belongs to a loop opened at", "return it"]);
@@ -226,7 +227,7 @@ fn one_side_of_a_branch_does_not_see_the_other() {
         };
         let otherwise = |a: Vec<Var>| vec![apply(Op::Add, &[&a[0], kept.get().expect("the other side")])];
         says(
-            || drop(if_else(device, &lit(true), std::slice::from_ref(&x), then, otherwise)),
+            || drop(if_else(device, &lit(true), from_ref(&x), then, otherwise)),
             &["`add`", "branch opened at", "not open here"],
         );
         assert_eq!(read::<u32>(&x), [1, 2]);
@@ -258,7 +259,7 @@ fn regions_check_what_closures_return() {
         &["`loop`", "u32[2]", "u32[3]"],
     );
     says(
-        || drop(while_loop(device, &[x.clone()], |_| lit(false), |s| vec![apply(Op::Add, &[&s[0], &three])])),
+        || drop(while_loop(device, from_ref(&x), |_| lit(false), |s| vec![apply(Op::Add, &[&s[0], &three])])),
         &["`add`", "2", "3"],
     );
     says(

@@ -189,10 +189,15 @@ fn integer_identities_keep_values() {
         let all = |value: u64| Column { dtype, bits: vec![value; a.len()] };
         let number = |v: u64| Var::literal(dtype, v & dtype.mask());
         let with = |op: Op, c: u64, left: bool, expected: &Column| {
-            check_expression(&format!("{} with {c}", op.name()), &[same.clone()], expected, &|v| {
-                let c = number(c);
-                if left { apply(op, &[&c, &v[0]]) } else { apply(op, &[&v[0], &c]) }
-            });
+            check_expression(
+                &format!("{} with {c}", op.name()),
+                std::slice::from_ref(&same),
+                expected,
+                &|v| {
+                    let c = number(c);
+                    if left { apply(op, &[&c, &v[0]]) } else { apply(op, &[&v[0], &c]) }
+                },
+            );
         };
         for left in [false, true] {
             with(Op::Add, 0, left, &same);
@@ -245,9 +250,11 @@ fn doubled_ops_are_themselves() {
     });
     for dtype in FLOATS {
         let a = bits(dtype, &float_grid(dtype));
-        check_moves("neg of neg", &[a.clone()], &a, &|v| apply(Op::Neg, &[&apply(Op::Neg, &[&v[0]])]));
+        check_moves("neg of neg", std::slice::from_ref(&a), &a, &|v| {
+            apply(Op::Neg, &[&apply(Op::Neg, &[&v[0]])])
+        });
         let magnitude: Vec<u64> = a.bits.iter().map(|b| b & !exact::sign(dtype)).collect();
-        check_moves("abs of abs", &[a.clone()], &bits(dtype, &magnitude), &|v| {
+        check_moves("abs of abs", std::slice::from_ref(&a), &bits(dtype, &magnitude), &|v| {
             apply(Op::Abs, &[&apply(Op::Abs, &[&v[0]])])
         });
         check_moves("abs of neg", &[a], &bits(dtype, &magnitude), &|v| {

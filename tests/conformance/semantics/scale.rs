@@ -1,7 +1,9 @@
 //! Much of everything: operands, nesting, nodes.
 
 use jit_core::dtype::DType;
+use jit_core::interp::Mode;
 use jit_core::op::Op;
+use jit_core::runtime::Device;
 use jit_core::trace::{Var, eval, if_else, while_loop};
 
 use super::check::apply;
@@ -15,9 +17,10 @@ fn nested(x: &Var, depth: u32) -> Var {
     if depth == 0 {
         return apply(Op::Add, &[x, &lit(1u32)]);
     }
-    if depth % 2 == 0 {
+    if depth.is_multiple_of(2) {
         let yes = Var::apply(Op::Lt, DType::Bool, &[&lit(0u32), x]);
-        return if_else(device, &yes, &[x.clone()], |a| vec![nested(&a[0], depth - 1)], |a| a)[0].clone();
+        return if_else(device, &yes, std::slice::from_ref(x), |a| vec![nested(&a[0], depth - 1)], |a| a)[0]
+            .clone();
     }
     while_loop(
         device,
@@ -49,9 +52,20 @@ fn a_kernel_takes_300_arrays() {
         let out: Vec<Var> = inputs.iter().map(|x| apply(Op::Xor, &[x, &lit(1u32)])).collect();
         eval(&out.iter().collect::<Vec<_>>(), &[]).expect("evaluation");
         for (k, x) in out.iter().enumerate() {
-            assert_eq!(read::<u32>(x), [k as u32 ^ 1, 2 * k as u32 ^ 1]);
+            assert_eq!(read::<u32>(x), [k as u32 ^ 1, (2 * k as u32) ^ 1]);
         }
     });
+}
+
+#[test]
+fn one_kernel_takes_300_arrays() {
+    // Nobody else uses this device.
+    let device = Device::interpreter(Mode::Lowered);
+    let inputs: Vec<Var> = (0..300u32).map(|k| upload(device, &[k, 2 * k])).collect();
+    let sum = inputs[1..].iter().fold(inputs[0].clone(), |sum, x| apply(Op::Add, &[&sum, x]));
+    assert_eq!(read::<u32>(&sum), [44_850, 89_700]);
+    let history = device.kernel_history();
+    assert_eq!((history.len(), history[0].inputs), (1, 300));
 }
 
 #[test]

@@ -1,0 +1,298 @@
+//! Effects run exactly once, in order; versions are values, buffers places.
+
+use jit_core::dtype::DType;
+use jit_core::op::Op;
+use jit_core::trace::{BufferVar, Var, eval, if_else, while_loop};
+
+use super::check::apply;
+use super::misuse::panics;
+use crate::devices::on_each;
+use crate::host::{lit, read, upload};
+
+fn add(a: &Var, b: &Var) -> Var {
+    apply(Op::Add, &[a, b])
+}
+
+fn less(a: &Var, b: &Var) -> Var {
+    Var::apply(Op::Lt, DType::Bool, &[a, b])
+}
+
+#[test]
+fn an_effect_runs_once_however_often_it_is_asked_for() {
+    on_each(|device| {
+        let buffer = BufferVar::new(&upload(device, &[0u32; 2]));
+        let first = buffer.atomic_inc(&lit(0u32), None);
+        let sum = add(&first, &lit(100u32));
+        let twice = add(&first, &first);
+        eval(&[&sum, &twice], &[&buffer, &buffer]).expect("evaluation").wait().expect("execution");
+        assert_eq!(
+            (read::<u32>(&sum), read::<u32>(&twice), read::<u32>(&first)),
+            (vec![100], vec![0], vec![0])
+        );
+        assert_eq!(read::<u32>(&buffer.value()), [1, 0]);
+        // Evaluating a result advances its buffer.
+        let second = buffer.atomic_inc(&upload(device, &[0u32, 1, 0]), None);
+        let mut got = read::<u32>(&second);
+        got.sort_unstable();
+        assert_eq!(got, [0, 1, 2]);
+        assert_eq!(read::<u32>(&buffer.value()), [3, 1]);
+        assert_eq!(read::<u32>(&add(&first, &buffer.value())), [3, 1]);
+    });
+}
+
+#[test]
+fn clones_of_a_buffer_are_one_place_and_values_are_snapshots() {
+    on_each(|device| {
+        let buffer = BufferVar::new(&upload(device, &[1i32, 2]));
+        let same = buffer.clone();
+        let before = same.value();
+        buffer.scatter(Op::ScatterAdd, &lit(10i32), &lit(0u8), None);
+        let between = same.value();
+        same.scatter(Op::ScatterAdd, &lit(100i32), &lit(1u8), None);
+        same.set(&add(&same.value(), &buffer.value()));
+        assert_eq!(read::<i32>(&buffer.value()), [22, 204]);
+        assert_eq!(read::<i32>(&between), [11, 2]);
+        assert_eq!(read::<i32>(&before), [1, 2]);
+        drop(buffer);
+        assert_eq!(read::<i32>(&same.value()), [22, 204]);
+    });
+}
+
+#[test]
+fn two_buffers_of_one_array_are_two_places() {
+    on_each(|device| {
+        let x = upload(device, &[1u64, 2]);
+        let (one, two) = (BufferVar::new(&x), BufferVar::new(&x));
+        one.scatter(Op::Scatter, &lit(7u64), &lit(0u8), None);
+        two.scatter(Op::Scatter, &lit(9u64), &lit(0u8), None);
+        assert_eq!(read::<u64>(&add(&one.value(), &two.value())), [16, 4]);
+        assert_eq!(read::<u64>(&x), [1, 2]);
+    });
+}
+
+#[test]
+fn gathers_before_a_scatter_see_the_old_elements() {
+    on_each(|device| {
+        let n = 5000u32;
+        let numbers: Vec<u32> = (0..n).collect();
+        let mut x = upload(device, &numbers);
+        let lane = Var::counter(device, DType::U32, n.into());
+        let reversed = apply(Op::Sub, &[&lit(n - 1), &lane]);
+        let before = x.gather(&reversed, None);
+        let beside = add(&x, &lit(1u32));
+        x.scatter(Op::Scatter, &apply(Op::Mul, &[&before, &lit(2u32)]), &lane, None);
+        let after = x.gather(&reversed, None);
+        eval(&[&before, &after, &beside], &[]).expect("evaluation");
+        let expected: Vec<u32> = numbers.iter().rev().copied().collect();
+        assert_eq!(read::<u32>(&before), expected);
+        assert_eq!(read::<u32>(&x), expected.iter().map(|v| 2 * v).collect::<Vec<_>>());
+        assert_eq!(read::<u32>(&after), numbers.iter().map(|v| 2 * v).collect::<Vec<_>>());
+        assert_eq!(read::<u32>(&beside), numbers.iter().map(|v| v + 1).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn arrays_that_were_equal_are_written_apart() {
+    on_each(|device| {
+        // One literal node behind both.
+        let (mut a, mut b) = (Var::full(device, DType::U16, 5, 3), Var::full(device, DType::U16, 5, 3));
+        let untouched = a.clone();
+        a.scatter(Op::Scatter, &lit(1u16), &lit(0u8), None);
+        b.scatter(Op::Scatter, &lit(2u16), &lit(1u8), None);
+        eval(&[&a, &b, &untouched], &[]).expect("evaluation");
+        assert_eq!((read::<u16>(&a), read::<u16>(&b)), (vec![1, 5, 5], vec![5, 2, 5]));
+        assert_eq!(read::<u16>(&untouched), [5; 3]);
+        // One expression behind both.
+        let x = upload(device, &[1u16, 2, 3]);
+        let (mut a, mut b) = (add(&x, &lit(1u16)), add(&x, &lit(1u16)));
+        let lazy = a.clone();
+        a.scatter(Op::ScatterAdd, &lit(10u16), &lit(0u8), None);
+        b.scatter(Op::ScatterAdd, &lit(20u16), &lit(0u8), None);
+        eval(&[&b, &lazy, &a], &[]).expect("evaluation");
+        assert_eq!((read::<u16>(&a), read::<u16>(&b)), (vec![12, 3, 4], vec![22, 3, 4]));
+        assert_eq!(read::<u16>(&lazy), [2, 3, 4]);
+        assert_eq!(read::<u16>(&x), [1, 2, 3]);
+    });
+}
+
+#[test]
+fn the_old_version_lives_as_long_as_an_expression_of_it() {
+    on_each(|device| {
+        let mut x = upload(device, &[1u32, 2, 3]);
+        let doubled = add(&x, &x);
+        let total = x.reduce(Op::ReduceSum);
+        x.scatter(Op::Scatter, &lit(100u32), &lit(0u32), None);
+        let after = x.reduce(Op::ReduceSum);
+        // Lanes of the old version beside a sum of the new one.
+        let mixed = add(&doubled, &after);
+        drop(x);
+        assert_eq!(read::<u32>(&mixed), [107, 109, 111]);
+        assert_eq!(read::<u32>(&total), [6]);
+        assert_eq!(read::<u32>(&doubled), [2, 4, 6]);
+    });
+}
+
+#[test]
+fn chains_of_scatters_keep_their_order() {
+    on_each(|device| {
+        let mut x = Var::full(device, DType::I32, 0, 4);
+        let index = upload(device, &[0u32, 1, 2, 3]);
+        let mut versions = Vec::new();
+        for k in 1..=5i32 {
+            x.scatter(Op::ScatterMul, &lit(2i32), &index, None);
+            x.scatter(Op::ScatterAdd, &lit(k), &index, None);
+            x.scatter(Op::Scatter, &lit(-1i32), &lit(3u32), None);
+            versions.push(x.clone());
+        }
+        let last = versions.pop().expect("some");
+        // ((((1 * 2 + 2) * 2 + 3) * 2 + 4) * 2 + 5)
+        assert_eq!(read::<i32>(&last), [57, 57, 57, -1]);
+        let firsts: Vec<i32> = versions.iter().map(|v| read::<i32>(v)[0]).collect();
+        assert_eq!(firsts, [1, 4, 11, 26]);
+    });
+}
+
+#[test]
+fn a_lane_may_read_change_and_write_its_own_element() {
+    on_each(|device| {
+        let mut x = upload(device, &[1f32, 2.0, 3.0]);
+        let lane = Var::counter(device, DType::U32, 3);
+        for _ in 0..3 {
+            let doubled = apply(Op::Mul, &[&x.gather(&lane, None), &lit(2f32)]);
+            x.scatter(Op::Scatter, &doubled, &lane, None);
+        }
+        assert_eq!(read::<f32>(&x), [8.0, 16.0, 24.0]);
+    });
+}
+
+#[test]
+fn a_loop_may_live_on_memory_alone() {
+    on_each(|device| {
+        let lane = Var::counter(device, DType::U32, 5);
+        let buffer = BufferVar::new(&upload(device, &[0u32, 7, 2, 9, 4]));
+        // No state: the condition reads what the body writes.
+        let out = while_loop(
+            device,
+            &[],
+            |_| less(&buffer.gather(&lane, None), &lit(5u32)),
+            |_| {
+                buffer.scatter(Op::ScatterAdd, &lit(2u32), &lane, None);
+                vec![]
+            },
+        );
+        assert!(out.is_empty());
+        assert_eq!(read::<u32>(&buffer.value()), [6, 7, 6, 9, 6]);
+    });
+}
+
+#[test]
+fn a_condition_may_have_effects() {
+    on_each(|device| {
+        let calls = BufferVar::new(&upload(device, &[0u32]));
+        let n = upload(device, &[0u32, 3, 1]);
+        let out = while_loop(
+            device,
+            &[lit(0u32)],
+            |s| {
+                calls.scatter(Op::ScatterAdd, &lit(1u32), &lit(0u32), None);
+                less(&s[0], &n)
+            },
+            |s| vec![add(&s[0], &lit(1u32))],
+        );
+        assert_eq!(read::<u32>(&out[0]), [0, 3, 1]);
+        // Once more than each lane's body.
+        assert_eq!(read::<u32>(&calls.value()), [1 + 4 + 2]);
+    });
+}
+
+#[test]
+fn sides_of_a_branch_write_one_buffer() {
+    on_each(|device| {
+        let lane = Var::counter(device, DType::U32, 6);
+        let buffer = BufferVar::new(&Var::full(device, DType::I64, 0, 2));
+        let low = less(&lane, &lit(2u32));
+        let got = if_else(
+            device,
+            &low,
+            &[],
+            |_| {
+                buffer.scatter(Op::ScatterAdd, &lit(1i64), &lit(0u32), None);
+                vec![lit(-1i64)]
+            },
+            |_| {
+                buffer.scatter(Op::ScatterAdd, &lit(10i64), &lit(1u32), None);
+                vec![buffer.atomic_inc(&lit(5u32), None)]
+            },
+        );
+        assert_eq!(read::<i64>(&buffer.value()), [2, 40]);
+        assert_eq!(read::<i64>(&got[0]), [-1, -1, 0, 0, 0, 0]);
+    });
+}
+
+#[test]
+fn order_between_buffers_and_values_is_kept() {
+    on_each(|device| {
+        let (a, b) = (BufferVar::new(&upload(device, &[1u32])), BufferVar::new(&upload(device, &[10u32])));
+        for _ in 0..4 {
+            // a, b = b, a + b
+            let (x, y) = (a.value(), b.value());
+            a.set(&y);
+            b.set(&add(&x, &y));
+        }
+        assert_eq!((read::<u32>(&a.value()), read::<u32>(&b.value())), (vec![32], vec![53]));
+        let total = a.value().reduce(Op::ReduceSum);
+        a.scatter(Op::ScatterAdd, &total, &lit(0u32), None);
+        b.scatter(Op::ScatterAdd, &a.gather(&lit(0u32), None), &lit(0u32), None);
+        assert_eq!(read::<u32>(&b.value()), [117]);
+        assert_eq!(read::<u32>(&total), [32]);
+    });
+}
+
+#[test]
+fn a_gather_in_a_region_has_its_width() {
+    on_each(|device| {
+        let buffer = BufferVar::new(&upload(device, &[1u32, 2, 3, 4, 5]));
+        let three = upload(device, &[0u32, 1, 2]);
+        let five = upload(device, &[0u32; 5]);
+        let message = panics(|| {
+            let body = |s: Vec<Var>| {
+                drop(buffer.gather(&three, None));
+                s
+            };
+            drop(while_loop(device, std::slice::from_ref(&five), |s| less(&s[0], &lit(0u32)), body));
+        });
+        assert!(message.contains("`gather`") && message.contains('3') && message.contains('5'), "{message}");
+        // Where nothing else is wide, the index is.
+        let out = while_loop(
+            device,
+            &[lit(0u32), lit(false)],
+            |s| apply(Op::Not, &[&s[1]]),
+            |_| vec![buffer.gather(&three, None), lit(true)],
+        );
+        assert_eq!(read::<u32>(&out[0]), [1, 2, 3]);
+    });
+}
+
+#[test]
+fn values_of_an_open_region_stay_on_their_thread() {
+    on_each(|device| {
+        let x = upload(device, &[1u32, 2]);
+        let out = while_loop(
+            device,
+            std::slice::from_ref(&x),
+            |s| less(&s[0], &lit(2u32)),
+            |s| {
+                std::thread::scope(|scope| {
+                    let elsewhere = scope.spawn(|| panics(|| drop(add(&s[0], &lit(1u32)))));
+                    let message = elsewhere.join().expect("caught");
+                    assert!(message.contains("not open here"), "{message}");
+                    let outside =
+                        scope.spawn(|| read::<u32>(&add(&x, &lit(1u32)))).join().expect("no region there");
+                    assert_eq!(outside, [2, 3]);
+                });
+                vec![add(&s[0], &lit(1u32))]
+            },
+        );
+        assert_eq!(read::<u32>(&out[0]), [2, 2]);
+    });
+}
