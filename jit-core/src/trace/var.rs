@@ -252,6 +252,22 @@ impl Var {
         Ok(storage.bytes_copy())
     }
 
+    /// Whether [`read`](Self::read) may be called.
+    ///
+    /// # Errors
+    /// [`Error::InsideRegion`] where it would panic.
+    pub fn check_readable(&self) -> Result<(), Error> {
+        let scope = self.device.map(|d| d.with_trace(|t| (t.node(self.id()).scope, d)));
+        let own = scope.filter(|&(scope, _)| scope != 0);
+        let opened = own.map(|(scope, d)| d.with_trace(|t| t.scopes.opened(scope))).or_else(region::opened);
+        match opened {
+            None => Ok(()),
+            Some((region, at)) => {
+                Err(Error::InsideRegion { what: "reading an array", region, opened: at.to_string() })
+            }
+        }
+    }
+
     /// The event after which its elements are there; complete for literals and for what was never evaluated.
     pub fn event(&self) -> Event {
         let storage = self.device.and_then(|d| d.with_trace(|t| t.storage(self.id()).cloned()));
