@@ -10,6 +10,7 @@
 //! - `simplify`: what is folded while tracing.
 //! - `dump`: the text and Graphviz pictures.
 
+mod buffer;
 mod dump;
 mod fold;
 mod node;
@@ -25,13 +26,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 
+pub use buffer::BufferVar;
 pub(crate) use fold::fold;
 pub use node::NodeId;
 pub(crate) use node::{Node, ORDERED};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
 pub(crate) use scope::ScopeKind;
 pub(crate) use slab::{Key, Slab};
-pub use var::{BufferVar, Var, eval};
+pub use var::{Var, eval};
 
 use crate::dtype::DType;
 use crate::op::{Class, Op};
