@@ -1,6 +1,6 @@
 //! The trace: what has been asked for and not yet computed.
 //!
-//! A [`Trace`] is the graph of one device. Its nodes are values: a `scatter` does not change memory, it makes
+//! A `Trace` is the graph of one device. Its nodes are values: a `scatter` does not change memory, it makes
 //! a node for the memory after it ([`Op::Version`]). A *place* (what users call a `Buffer`) names the current
 //! version of some memory. Inside a region (loop or branch) a buffer is a `memory` node that is bound to a version when
 //! the region closes.
