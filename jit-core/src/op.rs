@@ -4,8 +4,8 @@
 //! kernel IR share the ops; [`Class`] says where each may stand.
 //!
 //! # Adding an op
-//! 1. A row in [`ops!`] below: variant, text name, class, number of operands, type rule, one line of doc.
-//! 2. Its meaning on one lane in [`scalar::evaluate`](crate::op::scalar::evaluate), which folder and
+//! 1. A row in the table `ops!` below: variant, text name, class, number of operands, type rule, one line of doc.
+//! 2. Its meaning on one lane in [`scalar::evaluate`], which folder and
 //!    interpreter share.
 //! 3. A template line in each code generator.
 //! 4. A row in the semantics tests; the random-program generator and the printer pick it up by themselves.

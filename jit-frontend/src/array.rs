@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use jit_core::error::Error;
+use jit_core::ir::Program;
 use jit_core::op::Op;
 use jit_core::trace::Var;
 
@@ -71,7 +72,7 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// Number of elements. Inside the closure of a loop or branch a lane's value has one.
+    /// Number of elements. Inside the closure of a loop or branch: 1 where a value may be as wide as the loop or branch.
     #[expect(clippy::len_without_is_empty, reason = "an empty array is no special case")]
     pub fn len(&self) -> usize {
         self.var.size() as usize
@@ -87,14 +88,6 @@ impl<T: Element> Array<T> {
         self.var.device().map(Device::from_core)
     }
 
-    /// Names the array in dumps, and returns it. A name does not change what is computed or cached; a literal without a
-    /// device has none.
-    #[must_use]
-    pub fn label(self, label: &str) -> Array<T> {
-        self.var.set_label(label);
-        self
-    }
-
     /// Whether its elements are in memory (or a literal), or still to be computed.
     pub fn is_evaluated(&self) -> bool {
         self.var.is_evaluated()
@@ -103,6 +96,22 @@ impl<T: Element> Array<T> {
     /// What is still to be computed for it, as text.
     pub fn trace(&self) -> String {
         self.var.trace()
+    }
+
+    /// The programs of the kernels that evaluating it would launch, in order. Launches nothing.
+    ///
+    /// # Panics
+    /// If it belongs to the closure of a loop or branch.
+    #[track_caller]
+    pub fn programs(&self) -> Vec<Program> {
+        self.var.programs()
+    }
+
+    /// Names the value in dumps; itself again. Equal expressions are one value and share the name, a literal without a
+    /// device has none. A name does not change what is computed or cached.
+    pub fn label(&self, label: &str) -> Array<T> {
+        self.var.set_label(label);
+        self.clone()
     }
 
     /// The same elements on that device. Evaluates and waits if it lives on another one.

@@ -31,6 +31,14 @@ use crate::{Array, Device, Mask, Traverse};
 /// # }
 /// ```
 ///
+/// What a closure changes is in the state; a captured array cannot be assigned:
+///
+/// ```compile_fail,E0594
+/// # use jit_frontend::prelude::*;
+/// let mut sum = Array::from(0u32);
+/// while_loop(Array::from(0u32), |i| i.lt(10), |i| { sum = &sum + &i; i + 1 });
+/// ```
+///
 /// # Panics
 /// At the caller's line if structures, types, sizes or devices do not fit. A panic of a closure goes through and leaves
 /// everything as it was.

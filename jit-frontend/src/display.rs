@@ -22,7 +22,7 @@ impl<T: Element> fmt::Debug for Array<T> {
 impl<T: Element> fmt::Display for Array<T> {
     /// Evaluates and writes the values, the middle of long arrays left out; if that fails, the error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values = match self.to_vec() {
+        let values = match self.var.check_readable().and_then(|()| self.to_vec()) {
             Ok(values) => values,
             Err(error) => return write!(f, "[error: {error}]"),
         };

@@ -14,8 +14,9 @@ use crate::{Array, Lanes, Mask, Traverse};
 /// A real number, or many: `f32`, `f64`, `Array<f32>`, `Array<f64>`, and whatever else implements it.
 ///
 /// Code that is written once for `R: Real` runs on plain numbers (its *scalar twin*, easy to debug and to test) and on
-/// arrays, and gives the same bits. Values go in and out by value, as with plain numbers; literals are made by
-/// [`lit`](Self::lit). What branches goes through [`select`](Self::select), [`if_else`](crate::if_else),
+/// arrays, and gives the same bits. Operands and results go by value, as with plain numbers; methods take `self` by
+/// reference, so that those of [`Array`] keep precedence where the trait is in scope. Literals are made by
+/// [`lit`](Self::lit). What depends on lanes goes through [`select`](Self::select), [`if_else`](crate::if_else),
 /// [`while_loop`](crate::while_loop).
 ///
 /// ```

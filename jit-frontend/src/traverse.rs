@@ -1,9 +1,10 @@
 //! [`Traverse`]: values made of arrays and buffers.
 
 use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 
 use half::f16;
-use jit_core::trace::{BufferVar, Var};
+pub use jit_core::trace::{BufferVar, Var};
 
 use crate::element::Element;
 use crate::{Array, Buffer};
@@ -13,7 +14,8 @@ use crate::{Array, Buffer};
 ///
 /// Usually derived:
 ///
-/// ```
+#[cfg_attr(feature = "derive", doc = "```")]
+#[cfg_attr(not(feature = "derive"), doc = "```ignore")]
 /// # use jit_frontend as jit;
 /// use jit::prelude::*;
 ///
@@ -186,6 +188,16 @@ impl<A: Traverse> Traverse for Option<A> {
         state.write_u8(u8::from(self.is_some()));
         self.iter().for_each(|a| a.static_key(state));
     }
+}
+
+impl<A> Traverse for PhantomData<A> {
+    fn visit(&self, _visitor: &mut dyn Visitor) {}
+
+    fn rebuild(&self, _rebuilder: &mut dyn Rebuilder) -> Self {
+        PhantomData
+    }
+
+    fn static_key(&self, _state: &mut dyn Hasher) {}
 }
 
 impl<A: Traverse> Traverse for Box<A> {

@@ -1,6 +1,15 @@
-//! The public API, on the interpreter.
+//! The public API on every device that is there: what programs written against it see.
 
+mod arrays;
 mod control;
+mod devices;
+mod math;
+mod memory;
 mod operators;
+mod places;
 mod random;
+mod real;
+mod reduce;
 mod support;
+mod traverse;
+mod vectors;

@@ -4,7 +4,7 @@ use jit_frontend as jit;
 use jit_frontend::f16;
 use jit_frontend::prelude::*;
 
-use crate::support::{array, panic_of, values};
+use crate::support::{array, on_each, panic_of, values};
 
 /// Every form of a binary operator: value, reference and number on both sides, and assigning.
 macro_rules! all_forms {
@@ -88,4 +88,72 @@ fn sizes_broadcast_or_panic_at_the_callers_line() {
     ] {
         assert_eq!((file.as_str(), at), (file!(), line));
     }
+}
+
+#[test]
+fn comparisons_take_arrays_references_and_numbers() {
+    on_each(|dev| {
+        let a = Array::from_slice(&[1.0f32, 2.0, f32::NAN], dev).expect("memory");
+        let b = Array::from_slice(&[2.0f32, 2.0, f32::NAN], dev).expect("memory");
+        assert_eq!(values(&a.eq(&b)), [false, true, false]);
+        assert_eq!(values(&a.ne(b.clone())), [true, false, true]);
+        assert_eq!(values(&a.lt(2.0)), [true, false, false]);
+        assert_eq!(values(&a.le(&b)), [true, true, false]);
+        assert_eq!(values(&a.gt(1.5)), [false, true, false]);
+        assert_eq!(values(&a.ge(&b)), [false, true, false]);
+        let m = a.lt(&b);
+        assert_eq!(values(&(!&m | m.eq(true))), [true; 3]);
+    });
+}
+
+#[test]
+fn masks_select_between_arrays_and_numbers() {
+    on_each(|dev| {
+        let a = Array::from_slice(&[1i32, -2, 3], dev).expect("memory");
+        let m = a.gt(0);
+        assert_eq!(values(&m.select(&a, 0)), [1, 0, 3]);
+        assert_eq!(values(&m.select(7, -&a)), [7, 2, 7]);
+        assert_eq!(values(&m.select(1u8, 0u8)), [1, 0, 1]);
+        assert_eq!(values(&m.select(true, &m)), values(&m));
+        let (x, y) = jit::select(&m, (a.clone(), Array::from(1.0f64)), (-&a, Array::from(2.0)));
+        assert_eq!((values(&x), values(&y)), (vec![1, 2, 3], vec![1.0, 2.0, 1.0]));
+    });
+}
+
+#[test]
+fn the_smaller_and_the_larger() {
+    on_each(|dev| {
+        let a = Array::from_slice(&[1.0f32, f32::NAN, -0.0], dev).expect("memory");
+        assert_eq!(values(&a.min(0.0))[..2], [0.0, 0.0]);
+        assert!(values(&a.min(0.0))[2].is_sign_negative() && values(&a.max(0.0))[2].is_sign_positive());
+        assert!(values(&a.minimum(0.0))[1].is_nan() && values(&a.maximum(0.0))[1].is_nan());
+        assert_eq!(values(&a.maximum(0.5))[0], 1.0);
+        assert_eq!(values(&a.clamp(-1.0, 0.5)), [0.5, -1.0, -0.0]);
+        let i = Array::from_slice(&[-5i8, 5], dev).expect("memory");
+        assert_eq!(values(&i.clamp(-1, 1)), [-1, 1]);
+    });
+}
+
+#[test]
+fn integers() {
+    on_each(|dev| {
+        let a = Array::from_slice(&[0b1011u32, 0, 1 << 31], dev).expect("memory");
+        assert_eq!(values(&a.count_ones()), [3, 0, 1]);
+        assert_eq!(values(&a.leading_zeros()), [28, 32, 0]);
+        assert_eq!(values(&a.trailing_zeros()), [0, 32, 31]);
+        assert_eq!(values(&a.reverse_bits()), [0xd000_0000, 0, 1]);
+        assert_eq!(values(&a.mul_hi(8)), [0, 0, 4]);
+        assert_eq!(values(&a.mul_wide(8)), [88u64, 0, 1 << 34]);
+        assert_eq!(values(&a.wrapping_neg()), [0b1011u32.wrapping_neg(), 0, 1 << 31]);
+        let s = Array::from_slice(&[-7i16, i16::MIN, 3], dev).expect("memory");
+        assert_eq!(values(&s.mul_wide(-2)), [14i32, 65536, -6]);
+        assert_eq!(values(&s.wrapping_sub(2).wrapping_add(1).wrapping_mul(2)), [-16, -2, 4]);
+        assert_eq!(values(&s.signum()), [-1, -1, 1]);
+        assert_eq!(values(&s.abs()), [7, i16::MIN, 3]);
+        for n in [0u32, 1, 7, 15, 16, 35] {
+            let (left, right) = (s.rotate_left(n), s.rotate_right(Array::from(n)));
+            assert_eq!(values(&left), [-7i16, i16::MIN, 3].map(|x| x.rotate_left(n)), "{n}");
+            assert_eq!(values(&right), [-7i16, i16::MIN, 3].map(|x| x.rotate_right(n)), "{n}");
+        }
+    });
 }

@@ -3,7 +3,36 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-use jit_frontend::{Array, Device, Element};
+use jit_frontend::{Array, Device, DeviceInfo, DeviceKind, Element};
+
+/// Runs a test on every device of this machine, and says which one failed.
+pub(crate) fn on_each(test: impl Fn(&Device)) {
+    struct Names<'a>(&'a DeviceInfo);
+    impl Drop for Names<'_> {
+        #[expect(clippy::print_stderr, reason = "the report of a failed test")]
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                eprintln!("on {:?}", self.0);
+            }
+        }
+    }
+    for info in Device::available() {
+        if info.missing.is_none() {
+            let _names = Names(&info);
+            let device = match info.kind {
+                DeviceKind::Cuda => Device::cuda(info.ordinal),
+                DeviceKind::Cpu => Device::cpu(),
+                DeviceKind::Interpreter => Ok(Device::interpreter()),
+            };
+            test(&device.expect("it is available"));
+        }
+    }
+}
+
+/// A device that no other test uses.
+pub(crate) fn fresh() -> Device {
+    Device::builder(DeviceKind::Interpreter).build().expect("always there")
+}
 
 /// An array on the interpreter.
 pub(crate) fn array<T: Element>(values: &[T]) -> Array<T> {

@@ -141,8 +141,7 @@ fn readers_of_the_old_version_run_before_it_is_overwritten() {
     let buffer = BufferVar::new(&upload(dev, &[1u32, 2, 3, 4]));
     run(&[], &[&buffer]);
     let reversed = op(Op::Sub, &[&lit(3u32), &iota(dev, 4)]);
-    let old = buffer.gather(&reversed, None);
-    let old = add(&old, &lit(0x100u32));
+    let old = add(&buffer.gather(&reversed, None), &lit(0x100u32));
     buffer.scatter(Op::Scatter, &lit(9u32), &iota(dev, 2), None);
     log.take();
     log.take_allocations();
@@ -366,7 +365,8 @@ fn evaluating_inside_a_region_panics() {
 
 #[test]
 fn threads_share_a_device() {
-    devices::on_each(|dev| {
+    // Its own devices: tests beside this one use the shared ones.
+    for dev in devices::fresh() {
         let baseline = dev.memory();
         let counts = BufferVar::new(&Var::full(dev, DType::U32, 0, 8));
         std::thread::scope(|scope| {
@@ -391,7 +391,7 @@ fn threads_share_a_device() {
         drop(counts);
         assert_eq!(dev.memory().nodes, baseline.nodes);
         assert_eq!(dev.memory().storages, baseline.storages);
-    });
+    }
 }
 
 // ---- kernels ----
@@ -647,4 +647,54 @@ fn labels_are_one_word_in_dumps() {
     drop(y);
     run(&[&add(&x, &lit(2.5f32))], &[]);
     assert_eq!(log.compilations(), 1, "names are no structure");
+}
+
+#[test]
+fn a_lazy_reader_that_outlives_the_plan_keeps_the_old_version() {
+    let (dev, _) = recorded();
+    for depth in 0..3 {
+        let buffer = BufferVar::new(&upload(dev, &[1u32, 2, 3]));
+        let mut reader = buffer.gather(&op(Op::Sub, &[&lit(2u32), &iota(dev, 3)]), None);
+        for _ in 0..depth {
+            reader = add(&reader, &lit(10u32));
+        }
+        let root = mul(&reader, &lit(3u32));
+        buffer.scatter(Op::Scatter, &lit(50u32), &iota(dev, 2), None);
+        // The reader is part of this plan but nobody asked for it, so it stays lazy.
+        run(&[&root], &[&buffer]);
+        assert_eq!(read::<u32>(&buffer.value()), [50, 50, 3]);
+        let old = [3u32, 2, 1].map(|v| v + 10 * depth);
+        assert_eq!(read::<u32>(&reader), old, "depth {depth}");
+        assert_eq!(read::<u32>(&root), old.map(|v| v * 3));
+    }
+}
+
+#[test]
+fn an_effect_does_not_run_again_for_a_lazy_reader_of_its_result() {
+    devices::on_each(|dev| {
+        let buffer = BufferVar::new(&upload(dev, &[5u32, 6]));
+        let reader = add(&buffer.atomic_inc(&iota(dev, 2), None), &lit(10u32));
+        let root = mul(&reader, &lit(3u32));
+        run(&[&root], &[]);
+        assert_eq!(read::<u32>(&buffer.value()), [6, 7]);
+        assert_eq!(read::<u32>(&reader), [15, 16]);
+        assert_eq!(read::<u32>(&buffer.value()), [6, 7], "it ran once");
+
+        let out = while_loop(
+            dev,
+            &[iota(dev, 2)],
+            |s| op(Op::Lt, &[&s[0], &lit(3u32)]),
+            |s| {
+                buffer.scatter(Op::ScatterAdd, &lit(100u32), &lit(0u32), None);
+                vec![add(&s[0], &lit(1u32))]
+            },
+        );
+        let reader = add(&out[0], &lit(20u32));
+        drop(out);
+        let root = mul(&reader, &lit(2u32));
+        run(&[&root], &[]);
+        assert_eq!(read::<u32>(&reader), [23, 23]);
+        assert_eq!(read::<u32>(&root), [46, 46]);
+        assert_eq!(read::<u32>(&buffer.value()), [506, 7]);
+    });
 }

@@ -10,16 +10,19 @@ use jit_llvm::{LlvmBackend, LlvmOptions};
 /// All devices, made once: a device lives as long as the process. The first is the reference.
 pub(crate) fn all() -> &'static [Device] {
     static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
-    DEVICES.get_or_init(|| {
-        let mut devices = vec![Device::interpreter(Mode::Lowered), Device::interpreter(Mode::NodeByNode)];
-        devices.extend([4, 8, 16].map(|width| {
-            // Two threads, so that one launch does run on several.
-            let options = LlvmOptions { vector_width: Some(width), threads: Some(2) };
-            let backend = LlvmBackend::new(options).expect("LLVM is a requirement of the tests");
-            Device::new(Arc::new(backend), DeviceOptions { poison: true, ..DeviceOptions::default() })
-        }));
-        devices
-    })
+    DEVICES.get_or_init(fresh)
+}
+
+/// The same devices anew, for tests that count what a device holds.
+pub(crate) fn fresh() -> Vec<Device> {
+    let mut devices = vec![Device::interpreter(Mode::Lowered), Device::interpreter(Mode::NodeByNode)];
+    devices.extend([4, 8, 16].map(|width| {
+        // Two threads, so that one launch does run on several.
+        let options = LlvmOptions { vector_width: Some(width), threads: Some(2) };
+        let backend = LlvmBackend::new(options).expect("LLVM is a requirement of the tests");
+        Device::new(Arc::new(backend), DeviceOptions { poison: true, ..DeviceOptions::default() })
+    }));
+    devices
 }
 
 /// Runs a test on each of them, naming the device that fails.

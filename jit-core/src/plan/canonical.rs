@@ -19,8 +19,10 @@ pub(crate) struct Canonical {
     pub(crate) edges: Vec<u32>,
     /// The distinct sizes other than 1, in order of appearance.
     sizes: Vec<u64>,
-    /// Nodes whose outside counts are structure: targets of writes, and results that can only be had now.
-    shared: Vec<u32>,
+    /// Results of regions: those that somebody holds are stored when the region runs.
+    results: Vec<u32>,
+    /// Whether memory changes.
+    effects: bool,
 }
 
 const SPECIAL: u64 = 1 << 24;
@@ -32,7 +34,8 @@ impl Canonical {
         self.order.clear();
         self.edges.clear();
         self.sizes.clear();
-        self.shared.clear();
+        self.results.clear();
+        self.effects = false;
         let stamp = trace.new_stamp();
         self.words.push(roots.len() as u64);
         for &root in roots {
@@ -44,10 +47,16 @@ impl Canonical {
             self.node(trace, stamp, at);
             at += 1;
         }
-        // Whether anybody outside holds such a node decides what is copied and what is stored.
-        for &number in &self.shared {
-            let outside = trace.node(self.order[number as usize]).refs > self.edges[number as usize];
-            self.words.push(u64::from(number) << 1 | u64::from(outside));
+        // Where memory changes, whether anybody outside holds a node decides what is copied and what is stored. Without
+        // effects it decides nothing, and is no structure.
+        if self.effects {
+            let held = (0..self.order.len() as u32).filter(|&n| self.held_outside(trace, n));
+            let held: Vec<u64> = held.map(u64::from).collect();
+            self.words.extend(held);
+        } else {
+            for &number in &self.results {
+                self.words.push(u64::from(number) << 1 | u64::from(self.held_outside(trace, number)));
+            }
         }
     }
 
@@ -102,9 +111,8 @@ impl Canonical {
         match op.class() {
             Class::Region => self.region(trace, stamp, id, payload),
             Class::Effect => {
-                self.shared.push(at as u32);
+                self.effects = true;
                 if trace.node(id).scope == 0 {
-                    self.shared.push(trace.node(operands[0]).number);
                     self.part(trace, stamp, id, Op::Version, 0);
                 }
             }
@@ -131,7 +139,6 @@ impl Canonical {
         }
         let results = region.results;
         let versions: Vec<usize> = (0..region.memories.len()).filter(|&i| region.memories[i]).collect();
-        let targets: Vec<NodeId> = versions.iter().map(|&i| region.memory_operands()[i]).collect();
         let members: Vec<NodeId> =
             region.operands.iter().copied().chain(region.inner(&trace.scopes)).collect();
         let top_level = trace.node(id).scope == 0;
@@ -141,15 +148,12 @@ impl Canonical {
             self.words.push(number);
         }
         if top_level {
-            for target in targets {
-                self.shared.push(trace.node(target).number);
-            }
             for which in versions {
                 self.part(trace, stamp, id, Op::Version, which as u64);
             }
             for which in 0..results {
                 if let Some(number) = self.part(trace, stamp, id, Op::Result, which as u64) {
-                    self.shared.push(number);
+                    self.results.push(number);
                 }
             }
         }

@@ -102,7 +102,8 @@ impl<'a> Schedule<'a> {
         schedule.collect_regions();
         schedule.sort(roots);
         schedule.find_boundaries(roots);
-        schedule.find_writes();
+        let kept = schedule.find_kept();
+        schedule.find_writes(&kept);
         schedule
     }
 

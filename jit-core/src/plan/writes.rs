@@ -57,7 +57,7 @@ impl Schedule<'_> {
     }
 
     /// Lists the writes of the plan, each with the cheapest mode that its target's holders allow.
-    pub(super) fn find_writes(&mut self) {
+    pub(super) fn find_writes(&mut self, kept: &FxHashSet<u32>) {
         let mut writers: FxHashMap<u32, u32> = FxHashMap::default();
         for i in 0..self.topological.len() {
             let writer = self.topological[i];
@@ -85,11 +85,50 @@ impl Schedule<'_> {
         let roots = self.roots_in_memory();
         for write in &mut self.writes {
             if write.mode == WriteMode::InPlace
-                && (writers[&write.target] > 1 || roots.contains(&write.target))
+                && (writers[&write.target] > 1
+                    || roots.contains(&write.target)
+                    || kept.contains(&write.target))
             {
                 write.mode = WriteMode::Copy;
             }
         }
+    }
+
+    /// What nodes that outlive this plan unevaluated still need of it: old versions of memory (returned), and results
+    /// that can only be had now (stored from here on).
+    ///
+    /// Such a node is part of the plan because something else uses it; somebody holds it, and may ask for it later.
+    pub(super) fn find_kept(&mut self) -> FxHashSet<u32> {
+        let mut kept = FxHashSet::default();
+        let mut seen = FxHashSet::default();
+        let outlives = |&n: &u32| {
+            !self.in_memory[n as usize]
+                && !self.node(n).is_evaluated()
+                && self.node(n).op != Op::Version
+                && self.canonical.held_outside(self.trace, n)
+        };
+        let mut stack: Vec<u32> = self.topological.iter().copied().filter(outlives).collect();
+        while let Some(number) = stack.pop() {
+            for &operand in self.dependencies(self.canonical.order[number as usize]) {
+                let operand = self.number(operand);
+                let node = self.node(operand);
+                if !seen.insert(operand) {
+                    continue;
+                }
+                let effect = match node.op {
+                    Op::Result => node.operands[0],
+                    _ => self.canonical.order[operand as usize],
+                };
+                if self.in_memory[operand as usize] || matches!(node.op, Op::Data | Op::Version) {
+                    kept.insert(operand);
+                } else if self.memories_of(self.number(effect)).iter().any(|&(_, written)| written) {
+                    self.in_memory[operand as usize] = true;
+                } else {
+                    stack.push(operand);
+                }
+            }
+        }
+        kept
     }
 
     /// Nodes that become evaluated by this plan because somebody holds them.

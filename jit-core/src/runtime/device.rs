@@ -216,6 +216,14 @@ impl Device {
     ) -> Result<NodeId, Error> {
         let storage = Storage::new(&*self.0.backend, &self.0.pool, dtype, len, Event::complete())?;
         assert_eq!(storage.bytes(), bytes.len(), "as many bytes as elements need");
+        // Everything after this counts on a bool being 0 or 1.
+        let normal: Vec<u8>;
+        let bytes = if dtype == DType::Bool && bytes.iter().any(|&b| b > 1) {
+            normal = bytes.iter().map(|&b| u8::from(b != 0)).collect();
+            &normal
+        } else {
+            bytes
+        };
         // SAFETY: the storage has that many bytes, and nobody else knows it yet.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.ptr(), bytes.len()) };
         Ok(self.with_trace(|trace| trace.data(dtype, len, Arc::new(storage), at)))

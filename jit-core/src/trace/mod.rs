@@ -1,6 +1,6 @@
 //! The trace: what has been asked for and not yet computed.
 //!
-//! A [`Trace`] is the graph of one device. Its nodes are values: a `scatter` does not change memory, it makes
+//! A `Trace` is the graph of one device. Its nodes are values: a `scatter` does not change memory, it makes
 //! a node for the memory after it ([`Op::Version`]). A *place* (what users call a `Buffer`) names the current
 //! version of some memory. Inside a region (loop or branch) a buffer is a `memory` node that is bound to a version when
 //! the region closes.
@@ -10,6 +10,7 @@
 //! - `simplify`: what is folded while tracing.
 //! - `dump`: the text and Graphviz pictures.
 
+mod buffer;
 mod dump;
 mod fold;
 mod node;
@@ -25,13 +26,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 
+pub use buffer::BufferVar;
 pub(crate) use fold::fold;
 pub use node::NodeId;
 pub(crate) use node::{Node, ORDERED};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
 pub(crate) use scope::ScopeKind;
 pub(crate) use slab::{Key, Slab};
-pub use var::{BufferVar, Var, eval};
+pub use var::{Var, eval};
 
 use crate::dtype::DType;
 use crate::op::{Class, Op};

@@ -30,6 +30,11 @@ pub(super) fn describe_current() -> Option<String> {
     OPEN.get().map(|(device, scope)| device.with_trace(|t| t.scopes.describe(scope)))
 }
 
+/// The kind of the innermost open region of this thread, and where it was opened.
+pub(super) fn opened() -> Option<(&'static str, At)> {
+    OPEN.get().map(|(device, scope)| device.with_trace(|t| t.scopes.opened(scope)))
+}
+
 /// Panics if a region is open.
 #[track_caller]
 pub(super) fn forbid(what: &str) {

@@ -171,9 +171,14 @@ impl Scopes {
 
     /// `loop opened at file:line`, for messages.
     pub(crate) fn describe(&self, scope: u32) -> String {
-        let Scope { kind, opened, .. } = &self.scopes[scope as usize];
-        let kind = if *kind == ScopeKind::Loop { "loop" } else { "branch" };
+        let (kind, opened) = self.opened(scope);
         format!("{kind} opened at {opened}")
+    }
+
+    /// The kind of a region, and where it was opened.
+    pub(crate) fn opened(&self, scope: u32) -> (&'static str, At) {
+        let Scope { kind, opened, .. } = &self.scopes[scope as usize];
+        (if *kind == ScopeKind::Loop { "loop" } else { "branch" }, opened)
     }
 
     /// Frees the record of a dead region node; its operands and the contents of its scopes go to `dying`.

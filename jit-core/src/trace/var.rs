@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::{Misuse, NodeId, PlaceKey, Trace, check_index_types, fold, region};
+use super::{BufferVar, Misuse, NodeId, Trace, check_index_types, fold, region};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::Program;
@@ -48,12 +48,22 @@ impl Var {
         Var::bound(device, dtype, device.with_trace(|t| t.counter(dtype, size, at)))
     }
 
-    /// Copies elements to the device; `bytes` are in the host's order.
+    /// Copies elements to the device; `bytes` are in the host's order. Of a bool, any byte but 0 is true.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
+    ///
+    /// # Panics
+    /// At the caller's line if there are not as many bytes as the elements take.
     #[track_caller]
     pub fn upload(device: Device, dtype: DType, len: u64, bytes: &[u8]) -> Result<Var, Error> {
+        let needed = len.checked_mul(dtype.size() as u64);
+        assert!(
+            needed == Some(bytes.len() as u64),
+            "uploading {dtype}[{len}] takes {} bytes an element, got {} bytes",
+            dtype.size(),
+            bytes.len()
+        );
         let id = device.upload(dtype, len, bytes, Location::caller())?;
         Ok(Var::bound(device, dtype, id))
     }
@@ -242,6 +252,22 @@ impl Var {
         Ok(storage.bytes_copy())
     }
 
+    /// Whether [`read`](Self::read) may be called.
+    ///
+    /// # Errors
+    /// [`Error::InsideRegion`] where it would panic.
+    pub fn check_readable(&self) -> Result<(), Error> {
+        let scope = self.device.map(|d| d.with_trace(|t| (t.node(self.id()).scope, d)));
+        let own = scope.filter(|&(scope, _)| scope != 0);
+        let opened = own.map(|(scope, d)| d.with_trace(|t| t.scopes.opened(scope))).or_else(region::opened);
+        match opened {
+            None => Ok(()),
+            Some((region, at)) => {
+                Err(Error::InsideRegion { what: "reading an array", region, opened: at.to_string() })
+            }
+        }
+    }
+
     /// The event after which its elements are there; complete for literals and for what was never evaluated.
     pub fn event(&self) -> Event {
         let storage = self.device.and_then(|d| d.with_trace(|t| t.storage(self.id()).cloned()));
@@ -361,187 +387,6 @@ impl std::fmt::Debug for Var {
     }
 }
 
-/// A place: handles that are clones of each other name the same current version.
-pub struct BufferVar {
-    device: Device,
-    key: PlaceKey,
-    dtype: DType,
-}
-
-impl BufferVar {
-    /// A place whose current version is this array.
-    ///
-    /// # Panics
-    /// If the array is an unbound literal, or inside a region.
-    #[track_caller]
-    pub fn new(value: &Var) -> BufferVar {
-        region::forbid("making a buffer");
-        let device = value.device.expect("a buffer needs a device; bind the literal first");
-        let key = or_panic(device.with_trace(|t| {
-            t.check_top_level("a buffer", value.id())?;
-            t.retain(value.id());
-            Ok(t.new_place(value.id()))
-        }));
-        BufferVar { device, key, dtype: value.dtype }
-    }
-
-    /// The element type.
-    pub fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    /// Number of elements.
-    pub fn size(&self) -> u64 {
-        self.device.with_trace(|t| t.place(self.key).size)
-    }
-
-    /// The device.
-    pub fn device(&self) -> Device {
-        self.device
-    }
-
-    /// Whether both are handles of one place.
-    pub fn same(&self, other: &BufferVar) -> bool {
-        self.device == other.device && self.key == other.key
-    }
-
-    /// The current version as a value: later writes do not change it.
-    ///
-    /// # Panics
-    /// Inside a region, where a buffer has no single current version; gather from it instead.
-    #[track_caller]
-    pub fn value(&self) -> Var {
-        if let Some(opened) = region::describe_current() {
-            panic!("the value of a buffer inside a {opened}; gather from it instead");
-        }
-        let id = self.device.with_trace(|t| {
-            let id = t.place(self.key).current;
-            t.retain(id);
-            id
-        });
-        Var::bound(self.device, self.dtype, id)
-    }
-
-    /// Makes an array of the same type and size the current version.
-    ///
-    /// # Panics
-    /// At the caller's line if type, size or device differ, or inside a region.
-    #[track_caller]
-    pub fn set(&self, value: &Var) {
-        if let Some(opened) = region::describe_current() {
-            panic!("setting a buffer inside a {opened}; scatter to it instead");
-        }
-        let value = value.bind(self.device);
-        let size = self.size();
-        assert!(
-            value.dtype == self.dtype,
-            "setting a buffer of {} to an array of {}; cast it",
-            self.dtype,
-            value.dtype
-        );
-        let value = if value.size() == size {
-            value
-        } else if value.size() == 1 {
-            let zero = Var::full(self.device, DType::Bool, 0, size);
-            // A select between equal values spreads one element over the size.
-            spread(&zero, &value)
-        } else {
-            panic!("setting a buffer of {size} elements to an array of {}", value.size());
-        };
-        or_panic(self.device.with_trace(|t| t.check_top_level("setting a buffer", value.id())));
-        self.device.with_trace(|t| t.set_current(self.key, value.into_id()));
-    }
-
-    /// Elements of the current version at indices. Inside a region: after the lane's own earlier effects.
-    ///
-    /// # Panics
-    /// At the caller's line on misuse.
-    #[track_caller]
-    pub fn gather(&self, index: &Var, mask: Option<&Var>) -> Var {
-        let at = Location::caller();
-        let lanes: SmallVec<[&Var; 2]> = [index].into_iter().chain(mask).collect();
-        self.same_device("gather", &lanes);
-        let current = region::current(self.device);
-        let result = self.device.with_trace(|t| {
-            let ids = bind_all(t, &lanes, at);
-            let memory = t.bind(current, self.key, false);
-            let id = t.gather(current, memory, ids[0], ids.get(1).copied(), at);
-            unbind_all(t, &lanes, &ids);
-            id
-        });
-        Var::bound(self.device, self.dtype, or_panic(result))
-    }
-
-    /// A scatter of any kind, once per active lane; the place moves on to the version after it.
-    ///
-    /// # Panics
-    /// At the caller's line on misuse.
-    #[track_caller]
-    pub fn scatter(&self, op: Op, value: &Var, index: &Var, mask: Option<&Var>) {
-        let lanes: SmallVec<[&Var; 3]> = [value, index].into_iter().chain(mask).collect();
-        drop(self.effect(op, true, &lanes, Location::caller()));
-    }
-
-    /// Adds 1 to integer elements; gives each active lane the old value.
-    ///
-    /// # Panics
-    /// At the caller's line on misuse.
-    #[track_caller]
-    pub fn atomic_inc(&self, index: &Var, mask: Option<&Var>) -> Var {
-        let lanes: SmallVec<[&Var; 3]> = [index].into_iter().chain(mask).collect();
-        self.effect(Op::AtomicInc, false, &lanes, Location::caller())
-    }
-
-    #[track_caller]
-    fn effect(&self, op: Op, has_value: bool, lanes: &[&Var], at: &'static Location<'static>) -> Var {
-        self.same_device(op.name(), lanes);
-        let current = region::current(self.device);
-        let result = self.device.with_trace(|t| {
-            let ids = bind_all(t, lanes, at);
-            let target = t.bind(current, self.key, true);
-            let (value, rest) = if has_value { (Some(ids[0]), &ids[1..]) } else { (None, &ids[..]) };
-            let effect = t.effect(current, op, target, value, rest[0], rest.get(1).copied(), at);
-            unbind_all(t, lanes, &ids);
-            let effect = effect?;
-            if current == 0 {
-                let (dtype, size) = (t.place(self.key).dtype, t.place(self.key).size);
-                t.retain(effect);
-                let version = t.version(effect, 0, dtype, size, at);
-                t.set_current(self.key, version);
-            }
-            Ok(effect)
-        });
-        Var::bound(self.device, self.dtype, or_panic(result))
-    }
-
-    #[track_caller]
-    fn same_device(&self, op: &'static str, lanes: &[&Var]) {
-        if let Some(other) = lanes.iter().filter_map(|v| v.device).find(|&d| d != self.device) {
-            mixed(op, self.device, other);
-        }
-    }
-}
-
-impl Clone for BufferVar {
-    fn clone(&self) -> BufferVar {
-        self.device.with_trace(|t| t.retain_place(self.key));
-        BufferVar { device: self.device, key: self.key, dtype: self.dtype }
-    }
-}
-
-impl Drop for BufferVar {
-    fn drop(&mut self) {
-        self.device.give_back(Dropped::Place(self.key));
-    }
-}
-
-impl std::fmt::Debug for BufferVar {
-    /// Never evaluates.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}[{}] buffer on {}", self.dtype, self.size(), self.device.name())
-    }
-}
-
 /// Launches whatever these arrays and the current versions of these buffers still need, as one plan. Does not
 /// wait; the event completes when all of them are there.
 ///
@@ -553,7 +398,7 @@ impl std::fmt::Debug for BufferVar {
 #[track_caller]
 pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
     region::forbid("evaluating");
-    let devices = values.iter().filter_map(|v| v.device).chain(buffers.iter().map(|b| b.device));
+    let devices = values.iter().filter_map(|v| v.device).chain(buffers.iter().map(|b| b.device()));
     let mut device: Option<Device> = None;
     for d in devices {
         let first = *device.get_or_insert(d);
@@ -580,29 +425,6 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
         return Ok(failed.clone());
     }
     Ok(events.into_iter().max_by_key(Event::sequence).unwrap_or_else(Event::complete))
-}
-
-impl BufferVar {
-    fn value_for_eval(&self) -> Var {
-        let id = self.device.with_trace(|t| {
-            let id = t.place(self.key).current;
-            t.retain(id);
-            id
-        });
-        Var::bound(self.device, self.dtype, id)
-    }
-}
-
-/// One element spread over as many as `like` has.
-#[track_caller]
-fn spread(like: &Var, value: &Var) -> Var {
-    let device = like.device.expect("bound");
-    let at = Location::caller();
-    let result = device.with_trace(|t| {
-        let size = t.node(like.id()).size;
-        Ok(t.spread(value.id(), size, at))
-    });
-    Var::bound(device, value.dtype, or_panic(result))
 }
 
 fn unbound(op: Op, wanted: DType, args: &[&Var]) -> Var {
@@ -633,7 +455,7 @@ fn common_device(op: &'static str, args: &[&Var]) -> Option<Device> {
 }
 
 #[track_caller]
-fn mixed(op: &'static str, first: Device, second: Device) -> ! {
+pub(super) fn mixed(op: &'static str, first: Device, second: Device) -> ! {
     let (first, second) = (first.name(), second.name());
     panic!("{}", Error::MixedDevices { op, first, second })
 }

@@ -6,8 +6,8 @@ use jit_core::op::Op;
 use jit_core::trace::{BufferVar, Var, while_loop};
 
 use super::check::{Column, apply, bits, column, same, show};
-use super::exact::{infinity, nan, sign};
-use super::grid::{FLOATS, integers, limits, wrapped};
+use super::exact::{encode, infinity, integer, nan, sign};
+use super::grid::{FLOATS, integers, limits, value, wrapped};
 use crate::devices::on_each;
 use crate::host::{lit, read, read_bits, upload, upload_bits};
 
@@ -242,5 +242,122 @@ fn reads_between_effects_see_what_came_before() {
         assert_eq!(read::<u32>(&buffer.value()), [11, 3]);
         assert_eq!(read::<u32>(&second), [10, 2]);
         assert_eq!(read::<u32>(&first), [1, 2]);
+    });
+}
+
+/// Many lanes, more than one thread takes, on neighbours in one word of memory.
+const CONTENDED: u64 = 40_000;
+
+#[test]
+fn contended_neighbours_lose_nothing() {
+    on_each(|device| {
+        let lane = Var::counter(device, DType::U32, CONTENDED);
+        let index = apply(Op::Rem, &[&lane, &lit(5u32)]);
+        for dtype in integers() {
+            let share = i128::from(CONTENDED) / 5;
+            let buffer = BufferVar::new(&Var::full(device, dtype, 0, 5));
+            buffer.scatter(Op::ScatterAdd, &Var::literal(dtype, 1), &index, None);
+            let old = buffer.atomic_inc(&index, None);
+            assert_eq!(read_bits(&buffer.value()), [wrapped(dtype, 2 * share); 5], "{dtype}");
+            let sum: i128 = read_bits(&old).iter().map(|&b| value(dtype, b)).sum();
+            // Old values count from `share` on, wrapped.
+            let each: i128 = (share..2 * share).map(|v| value(dtype, wrapped(dtype, v))).sum();
+            assert_eq!(sum, 5 * each, "old values of {dtype}");
+        }
+        for dtype in FLOATS {
+            // Up to 2048 even f16 counts exactly.
+            let few = Var::counter(device, DType::U32, 5 * 2048);
+            let buffer = BufferVar::new(&Var::full(device, dtype, 0, 5));
+            let one = encode(dtype, integer(1));
+            buffer.scatter(
+                Op::ScatterAdd,
+                &Var::literal(dtype, one),
+                &apply(Op::Rem, &[&few, &lit(5u32)]),
+                None,
+            );
+            assert_eq!(read_bits(&buffer.value()), [encode(dtype, integer(2048)); 5], "{dtype}");
+        }
+    });
+}
+
+#[test]
+fn contended_extremes_and_bits() {
+    on_each(|device| {
+        let lane = Var::counter(device, DType::U32, CONTENDED);
+        let index = apply(Op::Rem, &[&lane, &lit(3u32)]);
+        let last = CONTENDED as u32 - 1;
+        for dtype in [DType::I16, DType::U32, DType::I64, DType::F32, DType::F64] {
+            let number =
+                |v: i128| if dtype.is_float() { encode(dtype, integer(v)) } else { wrapped(dtype, v) };
+            // 1000 values again and again, scattered over the lanes.
+            let mixed = apply(Op::Rem, &[&apply(Op::Mul, &[&lane, &lit(7919u32)]), &lit(1000u32)]);
+            let mixed = Var::apply(Op::Cast, dtype, &[&mixed]);
+            let values = |k: u32| (0..=last).filter(move |l| l % 3 == k).map(|l| l * 7919 % 1000);
+            for (op, start, pick) in [
+                (Op::ScatterMax, -1, true),
+                (Op::ScatterMaximum, -1, true),
+                (Op::ScatterMin, 5000, false),
+                (Op::ScatterMinimum, 5000, false),
+            ] {
+                let start = if dtype == DType::U32 && start < 0 { 0 } else { start };
+                let mut target = Var::full(device, dtype, number(start), 3);
+                target.scatter(op, &mixed, &index, None);
+                let expected = [0, 1, 2].map(|k| {
+                    let found = if pick { values(k).max() } else { values(k).min() };
+                    number(found.expect("some").into())
+                });
+                assert_eq!(read_bits(&target), expected, "{} on {dtype}", op.name());
+            }
+        }
+        let bit = |dtype: DType| {
+            let amount = Var::apply(Op::Cast, dtype, &[&apply(Op::Rem, &[&lane, &lit(8u32)])]);
+            apply(Op::Shl, &[&Var::literal(dtype, 1), &amount])
+        };
+        for dtype in integers() {
+            let spread = |op: Op, start: u64, value: &Var| {
+                let mut target = Var::full(device, dtype, start, 3);
+                target.scatter(op, value, &index, None);
+                read_bits(&target)
+            };
+            let bit = bit(dtype);
+            assert_eq!(spread(Op::ScatterOr, 0, &bit), [0xff; 3], "scatter_or on {dtype}");
+            let cleared = spread(Op::ScatterAnd, dtype.mask(), &apply(Op::Not, &[&bit]));
+            assert_eq!(cleared, [dtype.mask() & !0xff; 3], "scatter_and on {dtype}");
+            let mut parity = [0u64; 3];
+            (0..=last).for_each(|l| parity[l as usize % 3] ^= 1 << (l % 8));
+            let mask = dtype.mask();
+            assert_eq!(spread(Op::ScatterXor, 0, &bit), parity.map(|p| p & mask), "scatter_xor on {dtype}");
+        }
+        let mut flags = Var::full(device, DType::Bool, 0, 4);
+        let odd = apply(Op::And, &[&lane, &lit(2u32)]);
+        flags.scatter(
+            Op::ScatterOr,
+            &Var::apply(Op::Ne, DType::Bool, &[&odd, &lit(0u32)]),
+            &apply(Op::And, &[&lane, &lit(3u32)]),
+            None,
+        );
+        assert_eq!(read_bits(&flags), [0, 0, 1, 1]);
+    });
+}
+
+#[test]
+fn contended_products_keep_every_factor() {
+    on_each(|device| {
+        let lane = Var::counter(device, DType::U32, CONTENDED);
+        let index = apply(Op::Rem, &[&lane, &lit(3u32)]);
+        let mut target = Var::full(device, DType::U64, 1, 3);
+        let factor = Var::apply(Op::Cast, DType::U64, &[&apply(Op::Or, &[&lane, &lit(1u32)])]);
+        target.scatter(Op::ScatterMul, &factor, &index, None);
+        let mut expected = [1u64; 3];
+        (0..CONTENDED).for_each(|l| expected[l as usize % 3] = expected[l as usize % 3].wrapping_mul(l | 1));
+        assert_eq!(read::<u64>(&target), expected);
+        // Signs are exact in every order.
+        let mut signs = Var::full(device, DType::F32, 1f32.to_bits().into(), 3);
+        let negative = Var::apply(Op::Eq, DType::Bool, &[&apply(Op::Rem, &[&lane, &lit(7u32)]), &lit(0u32)]);
+        let sign = apply(Op::Select, &[&negative, &lit(-1f32), &lit(1f32)]);
+        signs.scatter(Op::ScatterMul, &sign, &index, None);
+        let mut expected = [1f32; 3];
+        (0..CONTENDED).filter(|l| l % 7 == 0).for_each(|l| expected[l as usize % 3] *= -1.0);
+        assert_eq!(read::<f32>(&signs), expected);
     });
 }

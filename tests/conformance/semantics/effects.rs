@@ -2,6 +2,7 @@
 
 use jit_core::dtype::DType;
 use jit_core::op::Op;
+use jit_core::runtime::Device;
 use jit_core::trace::{BufferVar, Var, eval, if_else, while_loop};
 
 use super::check::apply;
@@ -294,5 +295,107 @@ fn values_of_an_open_region_stay_on_their_thread() {
             },
         );
         assert_eq!(read::<u32>(&out[0]), [2, 2]);
+    });
+}
+
+/// Arrays of every origin with the elements they have: evaluated, literal, counted, computed, reduced, gathered,
+/// scattered, looped, branched.
+fn origins(device: Device) -> Vec<(&'static str, Var, Vec<u32>)> {
+    let x = upload(device, &[3u32, 1, 2]);
+    let lane = Var::counter(device, DType::U32, 3);
+    let mut scattered = add(&x, &lane);
+    scattered.scatter(Op::ScatterAdd, &lit(10u32), &lit(1u32), None);
+    let looped = while_loop(
+        device,
+        std::slice::from_ref(&x),
+        |s| less(&s[0], &lit(3u32)),
+        |s| vec![add(&s[0], &lit(1u32))],
+    );
+    let branched = if_else(device, &less(&x, &lit(2u32)), &[], |_| vec![lit(7u32)], |_| vec![lane.clone()]);
+    let buffer = BufferVar::new(&x);
+    let tickets = buffer.atomic_inc(&lane, None);
+    vec![
+        ("evaluated", x.clone(), vec![3, 1, 2]),
+        ("literal", Var::full(device, DType::U32, 5, 3), vec![5; 3]),
+        ("counter", lane.clone(), vec![0, 1, 2]),
+        ("lanes", add(&x, &lane), vec![3, 2, 4]),
+        ("reduction", x.reduce(Op::ReduceSum), vec![6]),
+        ("after a reduction", add(&x.reduce(Op::ReduceMax), &lit(1u32)), vec![4]),
+        ("gather", x.gather(&apply(Op::Xor, &[&lane, &lit(1u32)]), None), vec![1, 3, 0]),
+        ("scatter", scattered, vec![3, 12, 4]),
+        ("loop", looped[0].clone(), vec![3; 3]),
+        ("branch", branched[0].clone(), vec![0, 7, 2]),
+        ("old values", tickets, vec![3, 1, 2]),
+        ("buffer", buffer.value(), vec![4, 2, 3]),
+    ]
+}
+
+#[test]
+fn every_origin_can_be_gathered_from_reduced_and_used() {
+    on_each(|device| {
+        let index = upload(device, &[2u32, 0, 9]);
+        for (what, array, elements) in origins(device) {
+            let at = |k: usize| elements.get(k).copied().unwrap_or(0);
+            assert_eq!(read::<u32>(&array.gather(&index, None)), [at(2), at(0), 0], "gather from {what}");
+        }
+        for (what, array, elements) in origins(device) {
+            let sum = array.reduce(Op::ReduceSum);
+            let more: Vec<u32> = elements.iter().map(|v| v + elements.iter().sum::<u32>()).collect();
+            assert_eq!(read::<u32>(&add(&array, &sum)), more, "{what} and its sum");
+        }
+        for (what, array, elements) in origins(device) {
+            let out = while_loop(
+                device,
+                &[lit(0u32), lit(0u32)],
+                |s| less(&s[0], &array),
+                |s| vec![add(&s[0], &lit(1u32)), add(&s[1], &array.gather(&s[0], None))],
+            );
+            let at = |k: u32| elements.get(k as usize).copied().unwrap_or(0);
+            let expected: Vec<u32> = elements.iter().map(|&n| (0..n).map(at).sum()).collect();
+            assert_eq!(read::<u32>(&out[1]), expected, "a loop over {what}");
+        }
+    });
+}
+
+#[test]
+fn every_origin_can_be_scattered_to() {
+    on_each(|device| {
+        for held in [false, true] {
+            for (what, mut array, mut elements) in origins(device) {
+                let before = elements.clone();
+                let kept = held.then(|| array.clone());
+                // The value needs all of the old version.
+                let value = array.reduce(Op::ReduceSum);
+                array.scatter(Op::Scatter, &value, &upload(device, &[0i8, -1]), None);
+                elements[0] = elements.iter().sum();
+                assert_eq!(read::<u32>(&array), elements, "scatter to {what}, held: {held}");
+                if let Some(kept) = kept {
+                    assert_eq!(read::<u32>(&kept), before, "{what} after a scatter");
+                }
+            }
+            for (what, array, elements) in origins(device) {
+                let kept = held.then(|| array.clone());
+                let before = elements.clone();
+                let n = elements.len() as u32;
+                let buffer = BufferVar::new(&array);
+                drop(array);
+                let lane = Var::counter(device, DType::U32, n.into());
+                let out = while_loop(
+                    device,
+                    &[lit(0u32)],
+                    |s| less(&s[0], &lit(2u32)),
+                    |s| {
+                        buffer.scatter(Op::ScatterAdd, &lit(1u32), &lane, None);
+                        vec![add(&s[0], &lit(1u32))]
+                    },
+                );
+                let expected: Vec<u32> = elements.iter().map(|v| v + 2).collect();
+                assert_eq!(read::<u32>(&buffer.value()), expected, "a loop on {what}, held: {held}");
+                assert_eq!(read::<u32>(&out[0]), vec![2; n as usize]);
+                if let Some(kept) = kept {
+                    assert_eq!(read::<u32>(&kept), before, "{what} after a loop");
+                }
+            }
+        }
     });
 }

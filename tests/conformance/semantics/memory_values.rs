@@ -122,3 +122,14 @@ fn setting_a_buffer_spreads_one_value() {
         }
     });
 }
+
+#[test]
+fn foreign_bool_bytes_are_normalised() {
+    on_each(|device| {
+        let x = Var::upload(device, DType::Bool, 4, &[0, 1, 2, 255]).expect("memory");
+        assert_eq!(x.read().expect("no evaluation"), [0, 1, 1, 1]);
+        assert_eq!(read_bits(&apply(Op::Not, &[&x])), [1, 0, 0, 0]);
+        assert_eq!(read_bits(&Var::apply(Op::Cast, DType::U32, &[&x])), [0, 1, 1, 1]);
+        assert_eq!(read_bits(&Var::apply(Op::Eq, DType::Bool, &[&x, &lit(true)])), [0, 1, 1, 1]);
+    });
+}

@@ -75,6 +75,12 @@ fn memory_ops_name_types() {
     says(|| bools.scatter(Op::ScatterAdd, &lit(true), &index, None), &["`scatter_add`", "bool"]);
     let mut unbound = lit(1f32);
     says(|| unbound.scatter(Op::Scatter, &lit(1f32), &lit(0u8), None), &["`scatter`", "literal", "device"]);
+    for len in [1, 3, 1 << 62] {
+        says(
+            || drop(Var::upload(device, DType::F32, len, &[0; 8])),
+            &["f32[", "4 bytes an element", "8 bytes"],
+        );
+    }
     says(|| drop(Var::counter(device, DType::I32, 5)), &["counter", "u32 or u64", "i32"]);
     says(|| drop(Var::counter(device, DType::U32, (1 << 32) + 1)), &["counter", "4294967297", "u64"]);
 }
@@ -145,6 +151,8 @@ fn a_panic_in_a_closure_leaves_no_nodes() {
     for device in [Mode::Lowered, Mode::NodeByNode].map(Device::interpreter) {
         panic_in_closures(device);
         assert_eq!(device.memory().nodes, 0);
+        let fresh: Vec<Var> = (0..64).map(|k| Var::counter(device, DType::U32, 2 + k)).collect();
+        assert!(fresh.iter().all(|v| !v.trace().contains("a lane's own")), "a name outlives its node");
     }
 }
 
@@ -154,6 +162,7 @@ fn panic_in_closures(device: Device) {
     let body = |s: Vec<Var>| -> Vec<Var> {
         buffer.scatter(Op::ScatterAdd, &s[0], &lit(0u32), None);
         let _ = buffer.atomic_inc(&lit(1u32), None);
+        s[0].set_label("a lane's own");
         panic!("the closure's own")
     };
     let message = panics(|| drop(while_loop(device, from_ref(&x), |_| lit(true), body)));

@@ -1,0 +1,54 @@
+# `make test` runs everything CI runs; `make demo` renders the pictures. Both install what they need.
+
+CARGO ?= cargo
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+LLVM_PREFIX := /usr/lib/llvm-19
+LLVM_PACKAGES := llvm-19-dev libpolly-19-dev libzstd-dev zlib1g-dev libxml2-dev libffi-dev g++
+RENDER := $(CARGO) run --release --quiet --example render --
+DEMO := target/demo
+
+export INSTA_UPDATE ?= no
+
+.PHONY: test demo deps format lint unit no-llvm doc photograph
+
+test: deps format lint unit no-llvm doc
+
+deps:
+	@test -x $(LLVM_PREFIX)/bin/llvm-config || { \
+	  $(SUDO) apt-get update && \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y $(LLVM_PACKAGES); }
+
+format: deps
+	@$(call step,format,$(CARGO) fmt --all --check)
+
+lint: deps
+	@$(call step,clippy,$(CARGO) clippy --workspace --all-targets -- -D warnings)
+
+unit: deps
+	@$(call step,tests,$(CARGO) test --workspace --all-targets)
+	@$(call step,documentation tests,$(CARGO) test --workspace --doc)
+
+# The frontend alone, without LLVM: everything still builds and runs, on the interpreter.
+no-llvm: deps
+	@$(call step,tests without LLVM,$(CARGO) test -p jit-frontend --no-default-features --features derive --lib --tests)
+
+doc: deps
+	@$(call step,documentation,RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps)
+
+demo: deps photograph
+	$(RENDER) --scene rectangle --texture $(DEMO)/photograph.jpg --flip-v --size 768x768 --spp 64 --filter gaussian --out $(DEMO)/rectangle.png
+	$(RENDER) --scene spheres --size 512x512 --spp 64 --out $(DEMO)/spheres.png
+	@echo "see $(DEMO)/rectangle.png and $(DEMO)/spheres.png"
+
+# A photograph in the public domain (Grace Hopper, by the U.S. Navy), out of a Python package that carries it.
+photograph: $(DEMO)/photograph.jpg
+
+$(DEMO)/photograph.jpg:
+	mkdir -p $(DEMO)/wheel
+	python3 -m pip download --quiet --no-deps --only-binary=:all: --dest $(DEMO)/wheel matplotlib
+	python3 -c 'import glob, zipfile; z = zipfile.ZipFile(glob.glob("$(DEMO)/wheel/*.whl")[0]); open("$@", "wb").write(z.read("matplotlib/mpl-data/sample_data/grace_hopper.jpg"))'
+
+# Runs a step and prints its time: $(call step,name,command).
+define step
+start=$$(date +%s); echo "== $(1)"; $(2) || exit $$?; echo "== $(1): $$(($$(date +%s) - start)) s"
+endef
