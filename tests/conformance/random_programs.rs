@@ -70,7 +70,8 @@ fn check(seed: u8, programs: u32) -> Coverage {
             let run = failed.get().expect("a run failed");
             let program = resolve(&sketch);
             let kind = kind(&compare_run(&program, run).expect_err("it fails again"));
-            let program = reduce(&program, |p| compare_run(p, run).is_err_and(|why| self::kind(&why) == kind));
+            let program =
+                reduce(&program, |p| compare_run(p, run).is_err_and(|why| self::kind(&why) == kind));
             let why = compare_run(&program, run).expect_err("it still fails");
             panic!("seed {seed}: {why}\n{program}")
         }

@@ -37,8 +37,21 @@ pub(crate) fn special(c: &mut Choices<'_>, dtype: DType) -> u64 {
     }
     let sign = 1 << (dtype.bits() - 1);
     if dtype.is_float() {
-        let values =
-            [0.0, 1.0, -1.0, 0.5, 2.0, -0.0, 3.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.1, -7.25, 1e30];
+        let values = [
+            0.0,
+            1.0,
+            -1.0,
+            0.5,
+            2.0,
+            -0.0,
+            3.0,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+            0.1,
+            -7.25,
+            1e30,
+        ];
         return match c.next(16) {
             13 => 1,
             14 => sign | 0x3,

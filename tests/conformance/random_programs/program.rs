@@ -66,7 +66,10 @@ pub(crate) enum Source {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
     /// The next version of an array, which becomes a new value.
-    Array { of: Slot, out: Slot },
+    Array {
+        of: Slot,
+        out: Slot,
+    },
     Buffer(Place),
 }
 
@@ -95,24 +98,85 @@ pub(crate) struct Block {
 /// One call.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    Literal { out: Slot, bits: u64 },
-    Full { out: Slot, bits: u64 },
-    Data { out: Slot, contents: Contents },
-    Counter { out: Slot },
-    LaneCount { out: Slot, of: Slot },
-    Lane { out: Slot, op: Op, args: Vec<Slot> },
-    Gather { out: Slot, source: Source, index: Slot, mask: Option<Slot> },
-    Scatter { op: Op, target: Target, value: Slot, index: Slot, mask: Option<Slot> },
-    AtomicInc { out: Slot, place: Place, index: Slot, mask: Option<Slot> },
-    Reduce { out: Slot, op: Op, arg: Slot },
-    NewBuffer { place: Place, from: Slot },
-    Snapshot { out: Slot, place: Place },
-    Set { place: Place, to: Slot },
-    DropBuffer { place: Place },
-    Eval { slots: Vec<Slot>, places: Vec<Place> },
+    Literal {
+        out: Slot,
+        bits: u64,
+    },
+    Full {
+        out: Slot,
+        bits: u64,
+    },
+    Data {
+        out: Slot,
+        contents: Contents,
+    },
+    Counter {
+        out: Slot,
+    },
+    LaneCount {
+        out: Slot,
+        of: Slot,
+    },
+    Lane {
+        out: Slot,
+        op: Op,
+        args: Vec<Slot>,
+    },
+    Gather {
+        out: Slot,
+        source: Source,
+        index: Slot,
+        mask: Option<Slot>,
+    },
+    Scatter {
+        op: Op,
+        target: Target,
+        value: Slot,
+        index: Slot,
+        mask: Option<Slot>,
+    },
+    AtomicInc {
+        out: Slot,
+        place: Place,
+        index: Slot,
+        mask: Option<Slot>,
+    },
+    Reduce {
+        out: Slot,
+        op: Op,
+        arg: Slot,
+    },
+    NewBuffer {
+        place: Place,
+        from: Slot,
+    },
+    Snapshot {
+        out: Slot,
+        place: Place,
+    },
+    Set {
+        place: Place,
+        to: Slot,
+    },
+    DropBuffer {
+        place: Place,
+    },
+    Eval {
+        slots: Vec<Slot>,
+        places: Vec<Place>,
+    },
     /// `blocks` are condition and body, whose params are the same slots.
-    Loop { init: Vec<Slot>, blocks: [Block; 2], results: Vec<Slot> },
-    If { condition: Slot, arguments: Vec<Slot>, blocks: [Block; 2], results: Vec<Slot> },
+    Loop {
+        init: Vec<Slot>,
+        blocks: [Block; 2],
+        results: Vec<Slot>,
+    },
+    If {
+        condition: Slot,
+        arguments: Vec<Slot>,
+        blocks: [Block; 2],
+        results: Vec<Slot>,
+    },
 }
 
 impl Step {
@@ -243,7 +307,8 @@ impl Program {
                 }
                 Step::Lane { op, args, .. } => writeln!(text, "{pad}{out} = {} {args:?}", op.name()),
                 Step::Loop { init, blocks: [condition, body], .. } => {
-                    let params = condition.params.iter().map(|&s| self.typed(s)).collect::<Vec<_>>().join(", ");
+                    let params =
+                        condition.params.iter().map(|&s| self.typed(s)).collect::<Vec<_>>().join(", ");
                     let _ = writeln!(text, "{pad}{out} = loop {params} from {init:?}");
                     self.write_steps(&condition.steps, depth + 1, text);
                     let _ = writeln!(text, "{pad}while {:?}", condition.yields);
@@ -251,7 +316,8 @@ impl Program {
                     writeln!(text, "{pad}next {:?}", body.yields)
                 }
                 Step::If { condition, arguments, blocks: [then, other], .. } => {
-                    let _ = writeln!(text, "{pad}{out} = if {condition:?}, {arguments:?} as {:?}", then.params);
+                    let _ =
+                        writeln!(text, "{pad}{out} = if {condition:?}, {arguments:?} as {:?}", then.params);
                     self.write_steps(&then.steps, depth + 1, text);
                     let _ = writeln!(text, "{pad}gives {:?} else {:?}", then.yields, other.params);
                     self.write_steps(&other.steps, depth + 1, text);

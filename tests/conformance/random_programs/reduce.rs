@@ -142,7 +142,9 @@ fn removed(position: usize) -> impl FnMut(&Slot) -> bool {
 fn drop_mask(program: &mut Program, n: usize) -> bool {
     n < count_steps(&program.steps) && {
         edit_step(&mut program.steps, &mut { n }, &mut |steps, at| match &mut steps[at] {
-            Step::Gather { mask, .. } | Step::Scatter { mask, .. } | Step::AtomicInc { mask, .. } => *mask = None,
+            Step::Gather { mask, .. } | Step::Scatter { mask, .. } | Step::AtomicInc { mask, .. } => {
+                *mask = None
+            }
             _ => {}
         });
         true

@@ -233,8 +233,7 @@ impl Resolver {
         let tops: Vec<Slot> = self.visible.iter().copied().filter(|&s| self.info(s).depth == 0).collect();
         let arg = *c.of(&tops);
         let dtype = self.info(arg).dtype;
-        let takes =
-            |op: &Op| op.class() == Class::Reduce && op.result_type(&[dtype], dtype).is_ok();
+        let takes = |op: &Op| op.class() == Class::Reduce && op.result_type(&[dtype], dtype).is_ok();
         let ops: Vec<Op> = ALL_OPS.iter().copied().filter(takes).collect();
         let out = self.define(dtype, 1, !dtype.is_float());
         self.emit(Step::Reduce { out, op: *c.of(&ops), arg });
@@ -588,8 +587,7 @@ impl Resolver {
         if self.region.is_some() {
             return self.any(c, width);
         }
-        let wide: Vec<Slot> =
-            self.visible.iter().copied().filter(|&s| self.info(s).size == width).collect();
+        let wide: Vec<Slot> = self.visible.iter().copied().filter(|&s| self.info(s).size == width).collect();
         if wide.is_empty() { self.counter(DType::U32, width) } else { *c.of(&wide) }
     }
 
@@ -687,8 +685,12 @@ impl Resolver {
     fn data(&mut self, c: &mut Choices<'_>, dtype: DType, size: u64) -> Slot {
         let out = self.define(dtype, size, true);
         let seed = c.next(1 << 16) as u64;
-        let contents =
-            *c.of(&[Contents::Small(seed), Contents::Mixed(seed), Contents::Mixed(seed), Contents::Bits(seed)]);
+        let contents = *c.of(&[
+            Contents::Small(seed),
+            Contents::Mixed(seed),
+            Contents::Mixed(seed),
+            Contents::Bits(seed),
+        ]);
         self.emit(Step::Data { out, contents });
         out
     }

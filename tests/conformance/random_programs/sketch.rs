@@ -45,8 +45,11 @@ pub(crate) enum Kind {
 
 /// Sketches of programs of a few dozen ops.
 pub(crate) fn sketches() -> impl Strategy<Value = Sketch> {
-    (sizes(), sizes(), any::<[u16; 16]>(), vec(moves(2), 12..26))
-        .prop_map(|(n, m, frame, moves)| Sketch { sizes: [n, m], frame, moves })
+    (sizes(), sizes(), any::<[u16; 16]>(), vec(moves(2), 12..26)).prop_map(|(n, m, frame, moves)| Sketch {
+        sizes: [n, m],
+        frame,
+        moves,
+    })
 }
 
 /// Around the vector widths, a hundred and so, and seldom none or over a chunk of a reduction.
@@ -76,8 +79,11 @@ fn moves(depth: u32) -> BoxedStrategy<Move> {
         (2, Kind::Eval),
     ];
     let kind = prop::strategy::Union::new_weighted(kinds.into_iter().map(|(w, k)| (w, Just(k))).collect());
-    let simple = (kind, any::<[u16; 10]>())
-        .prop_map(|(kind, choices)| Move { kind, choices, blocks: [vec![], vec![]] });
+    let simple = (kind, any::<[u16; 10]>()).prop_map(|(kind, choices)| Move {
+        kind,
+        choices,
+        blocks: [vec![], vec![]],
+    });
     if depth == 0 {
         return simple.boxed();
     }
