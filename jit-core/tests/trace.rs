@@ -192,6 +192,14 @@ fn a_scalar_effect_runs_once_though_many_lanes_use_it() {
 }
 
 #[test]
+fn a_counter_of_one_lane_is_zero_on_many() {
+    both(|dev| {
+        let sum = op(Op::Add, &[&Var::counter(dev, DType::U32, 1), &upload(dev, &[5u32, 6, 7])]);
+        assert_eq!(read::<u32>(&sum), [5, 6, 7]);
+    });
+}
+
+#[test]
 fn everything_is_given_back() {
     both(|dev| {
         for _ in 0..3 {
