@@ -181,6 +181,25 @@ fn effects_in_regions_see_the_lanes_own() {
 }
 
 #[test]
+fn a_scalar_effect_runs_once_though_many_lanes_use_it() {
+    both(|dev| {
+        let buffer = BufferVar::new(&Var::full(dev, DType::U32, 5, 1));
+        let old = op(Op::Xor, &[&buffer.atomic_inc(&lit(0u32), None), &lit(1u32)]);
+        let wide = op(Op::Add, &[&old, &upload(dev, &[10u32, 20, 30])]);
+        assert_eq!(read::<u32>(&wide), [14, 24, 34]);
+        assert_eq!(read::<u32>(&buffer.value()), [6]);
+    });
+}
+
+#[test]
+fn a_counter_of_one_lane_is_zero_on_many() {
+    both(|dev| {
+        let sum = op(Op::Add, &[&Var::counter(dev, DType::U32, 1), &upload(dev, &[5u32, 6, 7])]);
+        assert_eq!(read::<u32>(&sum), [5, 6, 7]);
+    });
+}
+
+#[test]
 fn everything_is_given_back() {
     both(|dev| {
         for _ in 0..3 {

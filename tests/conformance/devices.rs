@@ -35,7 +35,7 @@ pub(crate) fn on_each(test: impl Fn(Device)) {
     }
 }
 
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }

@@ -8,6 +8,7 @@ mod launch;
 mod mathematics;
 mod passes;
 mod random_ir;
+mod random_programs;
 mod recorder;
 mod scale;
 mod semantics;

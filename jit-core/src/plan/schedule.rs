@@ -68,6 +68,9 @@ pub(super) struct Schedule<'a> {
     pub(super) gathered: Vec<bool>,
     level: Vec<u32>,
     pub(super) least_level: Vec<u32>,
+    /// The first level at which a kernel of another number of lanes can compute a node: what it is computed from must
+    /// be in memory wherever that happens once only.
+    foreign_level: Vec<u32>,
     /// The stage that computes a node that is computed once.
     pub(super) home: Vec<Option<StageKey>>,
     /// The stages that need a node's lanes.
@@ -91,6 +94,7 @@ impl<'a> Schedule<'a> {
             gathered: vec![false; n],
             level: vec![0; n],
             least_level: vec![0; n],
+            foreign_level: vec![0; n],
             home: vec![None; n],
             demand: vec![SmallVec::new(); n],
             stages: BTreeMap::new(),
@@ -260,13 +264,16 @@ impl<'a> Schedule<'a> {
             let node = self.node(number);
             let width = self.width(number);
             let mut level = self.least_level[number as usize];
+            let mut foreign = 0;
             match node.op {
                 Op::Version | Op::Result => {
                     level = level.max(self.level[self.number(node.operands[0]) as usize])
                 }
                 _ => {
                     for operand in self.lane_operands(id) {
-                        level = level.max(self.lane_level(self.number(operand), width));
+                        let operand = self.number(operand);
+                        level = level.max(self.lane_level(operand, width));
+                        foreign = foreign.max(self.foreign_level[operand as usize]);
                     }
                     for &operand in self.dependencies(id) {
                         let operand = self.number(operand);
@@ -281,6 +288,12 @@ impl<'a> Schedule<'a> {
                 }
             }
             self.level[number as usize] = level;
+            self.foreign_level[number as usize] = match node.op {
+                Op::Literal | Op::Data | Op::LaneCount => 0,
+                Op::Version | Op::Result | Op::AtomicInc => level + 1,
+                _ if node.op.class() == Class::Reduce => level + 1,
+                _ => level.max(foreign),
+            };
         }
     }
 
@@ -306,7 +319,7 @@ impl<'a> Schedule<'a> {
             Op::Literal | Op::Data | Op::LaneCount => 0,
             Op::Version => level + 1,
             _ if node.op.class() == Class::Reduce => level + 1,
-            Op::Result | Op::AtomicInc if self.width(number) != width => level + 1,
+            _ if self.width(number) != width => self.foreign_level[number as usize],
             _ if !self.fuse && self.in_memory[number as usize] => level + 1,
             _ => level,
         }

@@ -113,6 +113,10 @@ impl Trace {
     }
 
     pub(crate) fn counter(&mut self, dtype: DType, size: u64, at: At) -> NodeId {
+        if size == 1 {
+            // Of one lane; used by many it is still 0 on each.
+            return self.literal(dtype, 0, 1, at);
+        }
         self.pure(&Key::new(Op::Counter, dtype, size, &[], 0), 0, at)
     }
 

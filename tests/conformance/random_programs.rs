@@ -1,0 +1,136 @@
+//! Random traced programs mean the same on every device, bit for bit, and wherever they are evaluated.
+
+mod choices;
+mod coverage;
+mod program;
+mod reduce;
+mod replay;
+mod resolve;
+mod sketch;
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+use coverage::Coverage;
+use jit_core::runtime::Device;
+use program::Program;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+use reduce::reduce;
+use replay::{Outcome, Pace, replay};
+use resolve::resolve;
+use sketch::sketches;
+
+use crate::devices;
+
+/// Programs of each of two threads; `JIT_TEST_PROGRAMS` asks for another number.
+const PROGRAMS: u32 = 5000;
+
+#[test]
+fn all_devices_agree_on_random_programs() {
+    let programs = std::env::var("JIT_TEST_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(PROGRAMS);
+    let total: Mutex<Coverage> = Mutex::default();
+    std::thread::scope(|scope| {
+        for seed in [1, 2] {
+            let total = &total;
+            scope.spawn(move || {
+                let coverage = check(seed, programs);
+                total.lock().expect("no panic while locked").merge(coverage);
+            });
+        }
+    });
+    let coverage = total.into_inner().expect("no panic");
+    // Shown where output is not captured, and in failures.
+    println!("{coverage}");
+    let (regions, effects) = coverage.shares();
+    assert!(regions >= 30 && effects >= 20 && coverage.mean_live_ops() >= 15, "{coverage}");
+    assert!(coverage.rarest().1 >= 200, "{coverage}");
+}
+
+/// Runs so many programs on all devices.
+fn check(seed: u8, programs: u32) -> Coverage {
+    let coverage = RefCell::new(Coverage::default());
+    let failed = Cell::new(None);
+    let outcome = runner(seed, programs).run(&sketches(), |sketch| {
+        let program = resolve(&sketch);
+        coverage.borrow_mut().add(&program);
+        // Once something has failed, its simplest form is looked for.
+        let outcome = match failed.get() {
+            Some(run) => compare_run(&program, run),
+            None => compare(&program).map_err(|Failure { run, why }| {
+                failed.set(Some(run));
+                why
+            }),
+        };
+        outcome.map_err(TestCaseError::fail)
+    });
+    match outcome {
+        Ok(()) => coverage.into_inner(),
+        Err(TestError::Fail(_, sketch)) => {
+            let run = failed.get().expect("a run failed");
+            let program = resolve(&sketch);
+            let kind = kind(&compare_run(&program, run).expect_err("it fails again"));
+            let program =
+                reduce(&program, |p| compare_run(p, run).is_err_and(|why| self::kind(&why) == kind));
+            let why = compare_run(&program, run).expect_err("it still fails");
+            panic!("seed {seed}: {why}\n{program}")
+        }
+        Err(TestError::Abort(why)) => panic!("seed {seed}: gave up: {why}"),
+    }
+}
+
+fn runner(seed: u8, cases: u32) -> TestRunner {
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 1000, ..Config::default() };
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]))
+}
+
+/// Compares all devices with the reference, and the reference with itself where everything is evaluated at once.
+fn compare(program: &Program) -> Result<(), Failure> {
+    (0..runs().len()).try_for_each(|run| compare_run(program, run).map_err(|why| Failure { run, why }))
+}
+
+/// The run that failed, and what came out.
+struct Failure {
+    run: usize,
+    why: String,
+}
+
+/// What is compared with the lazy reference, the fastest first.
+fn runs() -> Vec<(Device, Pace)> {
+    let [reference, others @ ..] = devices::all() else { unreachable!("there is a reference") };
+    [(*reference, Pace::Eager)].into_iter().chain(others.iter().map(|&d| (d, Pace::Lazy))).collect()
+}
+
+fn compare_run(program: &Program, run: usize) -> Result<(), String> {
+    let (device, pace) = runs()[run];
+    let expected = outcome(program, devices::all()[0], Pace::Lazy)?;
+    let got = outcome(program, device, pace)?;
+    difference(program, &expected, &got).map_err(|d| format!("{device:?}, {pace:?}: {d}"))
+}
+
+/// A message without its numbers: what must stay while a program is reduced.
+fn kind(why: &str) -> String {
+    let differs = why.contains(" is 0x");
+    if differs { String::new() } else { why.chars().filter(|c| !c.is_ascii_digit()).collect() }
+}
+
+fn outcome(program: &Program, device: Device, pace: Pace) -> Result<Outcome, String> {
+    catch_unwind(AssertUnwindSafe(|| replay(program, device, pace)))
+        .map_err(|panic| format!("{device:?}, {pace:?}: {}", devices::message(&*panic)))
+}
+
+fn difference(program: &Program, expected: &Outcome, got: &Outcome) -> Result<(), String> {
+    for (which, (want, have)) in expected.0.iter().zip(&got.0).enumerate() {
+        let name = match program.outputs.get(which) {
+            Some(slot) => format!("{slot:?}"),
+            None => format!("{:?}", program.kept[which - program.outputs.len()]),
+        };
+        if want.len() != have.len() {
+            return Err(format!("{name} has {} elements, not {}", have.len(), want.len()));
+        }
+        if let Some(at) = (0..want.len()).find(|&i| want[i] != have[i]) {
+            return Err(format!("{name}[{at}] is {:#x}, not {:#x}", have[at], want[at]));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,745 @@
+//! From a sketch to a program: every choice becomes one among what is legal at that point.
+//!
+//! All results are defined to the last bit, by construction:
+//! - Lanes do not race. A plain scatter, and a float sum or product in memory, has an index that is different on each
+//!   lane; other atomics commute. In a region a buffer is only read, or each lane touches its own elements, or
+//!   it is changed by one commuting op alone; the mode is chosen at the first use. What `atomic_inc` gives is used
+//!   only where no other lane increments, or summed over all lanes.
+//! - The payload of a computed NaN shows nowhere: a bitcast or the sign operand of `copysign` sees a fixed NaN instead.
+//! - Loops end: each counts, up to a few trips.
+
+use jit_core::dtype::{ALL_DTYPES, DType};
+use jit_core::op::{ALL_OPS, Class, Op, Rule};
+
+use super::choices::{Choices, special};
+use super::program::{Block, Contents, Ending, Place, Program, Slot, SlotInfo, Source, Step, Target};
+use super::sketch::{Kind, Move, Sketch};
+
+/// The program of a sketch.
+pub(crate) fn resolve(sketch: &Sketch) -> Program {
+    let mut resolver = Resolver {
+        program: Program::default(),
+        visible: Vec::new(),
+        places: Vec::new(),
+        blocks: vec![Vec::new()],
+        sizes: sketch.sizes,
+        region: None,
+    };
+    let mut frame = Choices::new(&sketch.frame);
+    resolver.inputs(&mut frame);
+    for step in &sketch.moves {
+        resolver.step(step);
+    }
+    resolver.end(&mut frame)
+}
+
+struct Resolver {
+    program: Program,
+    /// What can be named here.
+    visible: Vec<Slot>,
+    places: Vec<PlaceInfo>,
+    /// Steps of the open blocks.
+    blocks: Vec<Vec<Step>>,
+    sizes: [u64; 2],
+    /// The number of lanes of the open region.
+    region: Option<u64>,
+}
+
+struct PlaceInfo {
+    dtype: DType,
+    size: u64,
+    /// Holds small integers as floats and is only added to, so that sums are exact in any order.
+    tally: bool,
+    alive: bool,
+    /// How the open region uses it.
+    mode: Option<Mode>,
+}
+
+/// How a region uses a buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    ReadOnly,
+    /// Lane `i` touches elements from `i * stride` on.
+    Own {
+        stride: u64,
+        reversed: bool,
+    },
+    /// Any lane changes any element, by this op.
+    Shared(Op),
+}
+
+impl Resolver {
+    fn inputs(&mut self, frame: &mut Choices<'_>) {
+        let [n, m] = self.sizes;
+        for size in [n, m, n] {
+            let dtype = *frame.of(&ALL_DTYPES);
+            self.data(frame, dtype, size);
+        }
+        let dtype = *frame.of(&ALL_DTYPES);
+        self.literal(frame, dtype);
+        for _ in 0..frame.next(3) {
+            self.new_buffer(frame);
+        }
+    }
+
+    fn end(mut self, frame: &mut Choices<'_>) -> Program {
+        let steps = self.blocks.pop().expect("the top level");
+        let used: std::collections::HashSet<Slot> = steps.iter().flat_map(Step::all_uses).collect();
+        for &slot in &self.visible {
+            let wanted = if used.contains(&slot) { frame.next(16) == 15 } else { frame.next(8) < 7 };
+            if wanted && self.program.outputs.len() < 16 {
+                self.program.outputs.push(slot);
+            }
+        }
+        if self.program.outputs.is_empty() {
+            self.program.outputs.extend(self.visible.last());
+        }
+        if frame.next(2) == 1 {
+            self.program.outputs.reverse();
+        }
+        for (i, place) in self.places.iter().enumerate() {
+            if place.alive && frame.next(4) < 3 {
+                self.program.kept.push(Place(i as u32));
+            }
+        }
+        self.program.ending =
+            *frame.of(&[Ending::Together, Ending::OneByOne, Ending::OneByOne, Ending::HoldAll]);
+        self.program.steps = steps;
+        self.program.places = self.places.len() as u32;
+        self.program
+    }
+
+    fn step(&mut self, step: &Move) {
+        let mut choices = Choices::new(&step.choices);
+        let c = &mut choices;
+        let inside = self.region.is_some();
+        match step.kind {
+            Kind::Leaf => self.leaf(c),
+            Kind::Gather => self.gather(c),
+            Kind::GatherBuffer => self.gather_buffer(c),
+            Kind::Scatter => self.scatter(c),
+            Kind::AtomicInc => self.atomic_inc(c),
+            Kind::Reduce => self.reduce(c),
+            Kind::Loop => self.region(c, |s, c, width| s.run_loop(c, width, &step.blocks)),
+            Kind::If => self.region(c, |s, c, width| s.branch(c, width, &step.blocks)),
+            Kind::Lane => self.lane(c),
+            _ if inside => self.lane(c),
+            Kind::ScatterArray => self.scatter_array(c),
+            Kind::NewBuffer => self.new_buffer(c),
+            Kind::Snapshot => self.snapshot(c),
+            Kind::Set => self.set(c),
+            Kind::DropBuffer => {
+                if let Some(place) = self.place(c, |_| true) {
+                    self.places[place.0 as usize].alive = false;
+                    self.emit(Step::DropBuffer { place });
+                }
+            }
+            Kind::Eval => {
+                let slots = (0..c.next(4)).map(|_| self.visible[c.next(self.visible.len())]).collect();
+                let places = (0..c.next(2)).filter_map(|_| self.place(c, |_| true)).collect();
+                self.emit(Step::Eval { slots, places });
+            }
+        }
+    }
+
+    // ---- pure steps ----
+
+    fn leaf(&mut self, c: &mut Choices<'_>) {
+        let width = self.width(c);
+        let dtype = *c.of(&ALL_DTYPES);
+        match c.next(6) {
+            0 => drop(self.literal(c, dtype)),
+            1 => {
+                let out = self.define(dtype, width, true);
+                self.emit(Step::Full { out, bits: special(c, dtype) });
+            }
+            2 => drop(self.counter(*c.of(&[DType::U32, DType::U64]), width)),
+            3 => {
+                let of = self.visible[c.next(self.visible.len())];
+                // Inside a region a value does not know the number of its lanes.
+                if self.info(of).depth == 0 {
+                    let out = self.define(DType::U64, 1, true);
+                    self.emit(Step::LaneCount { out, of });
+                }
+            }
+            _ if self.region.is_some() => drop(self.literal(c, dtype)),
+            _ => drop(self.data(c, dtype, width)),
+        }
+    }
+
+    fn lane(&mut self, c: &mut Choices<'_>) {
+        let width = self.width(c);
+        let first = self.any(c, width);
+        let dtype = self.info(first).dtype;
+        let takes = |op: &Op| {
+            op.is_lane()
+                && match op.rule() {
+                    Rule::Numeric => dtype != DType::Bool,
+                    Rule::Float => dtype.is_float(),
+                    Rule::Int | Rule::CountBits => dtype.is_int(),
+                    Rule::Bits => !dtype.is_float(),
+                    Rule::Bitcast => dtype != DType::Bool,
+                    _ => true,
+                }
+        };
+        let ops: Vec<Op> = ALL_OPS.iter().copied().filter(takes).collect();
+        let op = *c.of(&ops);
+        match op {
+            Op::Cast => {
+                let to = *c.of(&ALL_DTYPES);
+                self.apply(Op::Cast, to, vec![first]);
+            }
+            Op::Bitcast => {
+                let to: Vec<DType> = ALL_DTYPES
+                    .into_iter()
+                    .filter(|&d| d != DType::Bool && d.size() == dtype.size() && d != dtype)
+                    .collect();
+                let first = self.with_fixed_nan(first);
+                self.apply(Op::Bitcast, *c.of(&to), vec![first]);
+            }
+            Op::Select => {
+                let condition = self.operand(c, DType::Bool, width);
+                let other = self.operand(c, dtype, width);
+                let args = if c.next(2) == 0 { [condition, first, other] } else { [condition, other, first] };
+                self.apply(op, dtype, args.to_vec());
+            }
+            _ => {
+                let mut args = vec![first];
+                args.extend((1..op.arity()).map(|_| self.operand(c, dtype, width)));
+                if op == Op::CopySign {
+                    args[1] = self.with_fixed_nan(args[1]);
+                } else if c.next(2) == 1 {
+                    args.reverse();
+                }
+                let wanted = op.result_type(&vec![dtype; args.len()], dtype).expect("operands that fit");
+                self.apply(op, wanted, args);
+            }
+        }
+    }
+
+    fn gather(&mut self, c: &mut Choices<'_>) {
+        let width = self.width(c);
+        let tops: Vec<Slot> = self.visible.iter().copied().filter(|&s| self.info(s).depth == 0).collect();
+        let source = *c.of(&tops);
+        let (dtype, size) = (self.info(source).dtype, self.info(source).size);
+        let index = self.index(c, size, width);
+        let mask = self.mask(c, width);
+        let exact = self.info(source).exact;
+        let out = self.define_like(dtype, exact, &[Some(index), mask]);
+        self.emit(Step::Gather { out, source: Source::Array(source), index, mask });
+    }
+
+    fn reduce(&mut self, c: &mut Choices<'_>) {
+        let tops: Vec<Slot> = self.visible.iter().copied().filter(|&s| self.info(s).depth == 0).collect();
+        let arg = *c.of(&tops);
+        let dtype = self.info(arg).dtype;
+        let takes = |op: &Op| op.class() == Class::Reduce && op.result_type(&[dtype], dtype).is_ok();
+        let ops: Vec<Op> = ALL_OPS.iter().copied().filter(takes).collect();
+        let out = self.define(dtype, 1, !dtype.is_float());
+        self.emit(Step::Reduce { out, op: *c.of(&ops), arg });
+    }
+
+    // ---- memory ----
+
+    fn new_buffer(&mut self, c: &mut Choices<'_>) {
+        if self.places.len() >= 4 {
+            return;
+        }
+        let place = Place(self.places.len() as u32);
+        let tally = c.next(6) == 5;
+        let from = match c.next(3) {
+            _ if tally => {
+                let out = self.define(*c.of(&[DType::F32, DType::F64]), self.sizes[c.next(2)], true);
+                self.emit(Step::Data { out, contents: Contents::Small(c.next(1000) as u64) });
+                out
+            }
+            0 => {
+                let dtype = *c.of(&ALL_DTYPES);
+                self.data(c, dtype, self.sizes[1])
+            }
+            1 => {
+                let (dtype, size) = (*c.of(&ALL_DTYPES), *c.of(&self.sizes));
+                let out = self.define(dtype, size, true);
+                self.emit(Step::Full { out, bits: special(c, dtype) });
+                out
+            }
+            _ => self.visible[c.next(self.visible.len())],
+        };
+        let SlotInfo { dtype, size, .. } = *self.info(from);
+        self.places.push(PlaceInfo { dtype, size, tally, alive: true, mode: None });
+        self.emit(Step::NewBuffer { place, from });
+    }
+
+    fn snapshot(&mut self, c: &mut Choices<'_>) {
+        let Some(place) = self.place(c, |_| true) else { return };
+        let PlaceInfo { dtype, size, .. } = self.places[place.0 as usize];
+        let out = self.define(dtype, size, !dtype.is_float());
+        self.emit(Step::Snapshot { out, place });
+    }
+
+    fn set(&mut self, c: &mut Choices<'_>) {
+        let Some(place) = self.place(c, |p| !p.tally) else { return };
+        let PlaceInfo { dtype, size, .. } = self.places[place.0 as usize];
+        let to = self.operand(c, dtype, size);
+        self.emit(Step::Set { place, to });
+    }
+
+    fn gather_buffer(&mut self, c: &mut Choices<'_>) {
+        let Some(place) = self.place(c, |p| !matches!(p.mode, Some(Mode::Shared(_)))) else {
+            return self.gather(c);
+        };
+        let width = self.width(c);
+        let PlaceInfo { dtype, size, .. } = self.places[place.0 as usize];
+        let own = Mode::Own { stride: 1 + c.next(3) as u64, reversed: c.next(2) == 1 };
+        let index = match self.mode(place, *c.of(&[own, Mode::ReadOnly])) {
+            Some(Mode::Own { stride, reversed }) => self.own_index(c, stride, reversed),
+            _ => self.index(c, size, width),
+        };
+        let mask = self.mask(c, width);
+        let out = self.define_like(dtype, !dtype.is_float(), &[Some(index), mask]);
+        self.emit(Step::Gather { out, source: Source::Buffer(place), index, mask });
+    }
+
+    fn scatter(&mut self, c: &mut Choices<'_>) {
+        let Some(place) = self.place(c, |p| p.mode != Some(Mode::ReadOnly)) else {
+            return self.gather(c);
+        };
+        let width = self.width(c);
+        let PlaceInfo { dtype, size, tally, .. } = self.places[place.0 as usize];
+        let ops: Vec<Op> = if tally { vec![Op::ScatterAdd] } else { scatters(dtype) };
+        let mut op = *c.of(&ops);
+        let commutes = tally || commutes(op, dtype);
+        let mut wish = Mode::Own { stride: 1 + c.next(3) as u64, reversed: c.next(2) == 1 };
+        if tally || commutes && c.next(2) == 1 {
+            wish = Mode::Shared(op);
+        }
+        let index = match self.mode(place, wish) {
+            None if commutes || width == 1 => self.index(c, size, width),
+            None => self.distinct_index(c, width),
+            Some(Mode::Own { stride, reversed }) => self.own_index(c, stride, reversed),
+            Some(Mode::Shared(shared)) => {
+                op = shared;
+                self.index(c, size, width)
+            }
+            Some(Mode::ReadOnly) => unreachable!("the place was chosen to be written"),
+        };
+        let value = if tally { self.small_float(c, dtype, width) } else { self.operand(c, dtype, width) };
+        let mask = self.mask(c, width);
+        self.emit(Step::Scatter { op, target: Target::Buffer(place), value, index, mask });
+    }
+
+    fn scatter_array(&mut self, c: &mut Choices<'_>) {
+        let width = self.width(c);
+        let of = self.visible[c.next(self.visible.len())];
+        let (dtype, size) = (self.info(of).dtype, self.info(of).size);
+        let op = *c.of(&scatters(dtype));
+        let index = if commutes(op, dtype) || width == 1 {
+            self.index(c, size, width)
+        } else {
+            self.distinct_index(c, width)
+        };
+        let value = self.operand(c, dtype, width);
+        let mask = self.mask(c, width);
+        let out = self.define(dtype, size, !dtype.is_float());
+        self.emit(Step::Scatter { op, target: Target::Array { of, out }, value, index, mask });
+    }
+
+    fn atomic_inc(&mut self, c: &mut Choices<'_>) {
+        let counts = |p: &PlaceInfo| {
+            p.dtype.is_int() && matches!(p.mode, None | Some(Mode::Own { .. } | Mode::Shared(Op::ScatterAdd)))
+        };
+        let Some(place) = self.place(c, counts) else { return self.scatter(c) };
+        let width = self.width(c);
+        let PlaceInfo { dtype, size, .. } = self.places[place.0 as usize];
+        let own = Mode::Own { stride: 1 + c.next(3) as u64, reversed: c.next(2) == 1 };
+        let wish = *c.of(&[own, own, Mode::Shared(Op::ScatterAdd)]);
+        let (index, alone) = match self.mode(place, wish) {
+            None if width == 1 => (self.index(c, size, width), true),
+            None if c.next(2) == 0 => (self.distinct_index(c, width), true),
+            None => (self.index(c, size, width), false),
+            Some(Mode::Own { stride, reversed }) => (self.own_index(c, stride, reversed), true),
+            Some(_) => (self.index(c, size, width), false),
+        };
+        let mask = self.mask(c, width);
+        let out = self.define_like(dtype, true, &[Some(index), mask]);
+        self.emit(Step::AtomicInc { out, place, index, mask });
+        if !alone {
+            self.visible.pop();
+            if self.region.is_none() && c.next(4) != 3 {
+                let sum = self.define(dtype, 1, true);
+                self.emit(Step::Reduce { out: sum, op: Op::ReduceSum, arg: out });
+            }
+        }
+    }
+
+    /// The mode of a place in the open region, settled now if it is not yet; none at the top level.
+    fn mode(&mut self, place: Place, wish: Mode) -> Option<Mode> {
+        self.region?;
+        Some(*self.places[place.0 as usize].mode.get_or_insert(wish))
+    }
+
+    /// Any index: of any integer type, mostly within bounds.
+    fn index(&mut self, c: &mut Choices<'_>, len: u64, width: u64) -> Slot {
+        let ints: Vec<Slot> =
+            self.candidates(width).into_iter().filter(|&s| self.info(s).dtype.is_int()).collect();
+        if c.next(4) == 0 && !ints.is_empty() {
+            return *c.of(&ints);
+        }
+        let any = self.any(c, width);
+        let any = self.cast(any, DType::U32);
+        if len == 0 {
+            return any;
+        }
+        let bound = self.constant(DType::U32, len);
+        self.apply(Op::Rem, DType::U32, vec![any, bound])
+    }
+
+    /// An index that differs from lane to lane.
+    fn distinct_index(&mut self, c: &mut Choices<'_>, width: u64) -> Slot {
+        let lane = self.counter(DType::U32, width);
+        let small = c.next(9) as u64;
+        match c.next(7) {
+            0 => lane,
+            1 => {
+                let by = self.constant(DType::U32, small);
+                self.apply(Op::Add, DType::U32, vec![lane, by])
+            }
+            2 => self.reversed(lane, width),
+            3 => {
+                let with = self.constant(DType::U32, small);
+                self.apply(Op::Xor, DType::U32, vec![lane, with])
+            }
+            4 => {
+                let by = self.constant(DType::U32, 2 * small + 1);
+                self.apply(Op::Mul, DType::U32, vec![lane, by])
+            }
+            5 => {
+                let narrow = if width <= 128 { &ALL_DTYPES[1..] } else { &ALL_DTYPES[3..] };
+                let types: Vec<DType> = narrow.iter().copied().filter(|d| d.is_int()).collect();
+                self.cast(lane, *c.of(&types))
+            }
+            _ => {
+                let out = self.define(DType::U32, width, true);
+                self.emit(Step::Data { out, contents: Contents::Permutation(small) });
+                out
+            }
+        }
+    }
+
+    /// An index among a lane's own elements.
+    fn own_index(&mut self, c: &mut Choices<'_>, stride: u64, reversed: bool) -> Slot {
+        let width = self.region.expect("an open region");
+        let mut lane = self.counter(DType::U32, width);
+        if reversed {
+            lane = self.reversed(lane, width);
+        }
+        if stride == 1 {
+            return lane;
+        }
+        let stride = self.constant(DType::U32, stride);
+        let any = self.any(c, width);
+        let any = self.cast(any, DType::U32);
+        let which = self.apply(Op::Rem, DType::U32, vec![any, stride]);
+        self.apply(Op::MulAdd, DType::U32, vec![lane, stride, which])
+    }
+
+    fn reversed(&mut self, lane: Slot, width: u64) -> Slot {
+        let last = self.constant(DType::U32, width.saturating_sub(1));
+        self.apply(Op::Sub, DType::U32, vec![last, lane])
+    }
+
+    fn mask(&mut self, c: &mut Choices<'_>, width: u64) -> Option<Slot> {
+        (c.next(3) == 2).then(|| self.operand(c, DType::Bool, width))
+    }
+
+    /// A float that is an integer from 0 to 7.
+    fn small_float(&mut self, c: &mut Choices<'_>, dtype: DType, width: u64) -> Slot {
+        let any = self.any(c, width);
+        let any = self.cast(any, DType::U8);
+        let seven = self.constant(DType::U8, 7);
+        let small = self.apply(Op::And, DType::U8, vec![any, seven]);
+        self.cast(small, dtype)
+    }
+
+    // ---- regions ----
+
+    fn region(&mut self, c: &mut Choices<'_>, inside: impl FnOnce(&mut Self, &mut Choices<'_>, u64)) {
+        let width = self.width(c);
+        inside(self, c, width);
+        if self.region.is_none() {
+            self.places.iter_mut().for_each(|p| p.mode = None);
+        }
+    }
+
+    fn run_loop(&mut self, c: &mut Choices<'_>, width: u64, moves: &[Vec<Move>; 2]) {
+        let ints: Vec<DType> = ALL_DTYPES.into_iter().filter(|d| d.is_int()).collect();
+        let counts = *c.of(&ints);
+        let wide = self.as_wide(c, width);
+        let wide = self.cast(wide, counts);
+        let most = self.constant(counts, if self.region.is_none() && c.next(4) == 3 { 7 } else { 3 });
+        let limit = self.apply(Op::And, counts, vec![wide, most]);
+        let mut init = vec![self.constant(counts, 0)];
+        let bound = (c.next(4) == 3).then(|| self.operand(c, DType::F32, width));
+        if bound.is_some() {
+            init.push(self.constant(DType::F32, 0));
+        }
+        let fixed = init.len();
+        for _ in 0..c.next(4) {
+            let any = self.any(c, width);
+            init.push(any);
+        }
+
+        let (outer, mark) = (self.region, self.visible.len());
+        self.region = Some(width);
+        self.blocks.push(Vec::new());
+        let params: Vec<Slot> = init
+            .iter()
+            .map(|&s| {
+                let dtype = self.info(s).dtype;
+                self.define(dtype, width, !dtype.is_float())
+            })
+            .collect();
+        moves[0].iter().take(3).for_each(|m| self.step(m));
+        let mut going = self.apply(Op::Lt, DType::Bool, vec![params[0], limit]);
+        if let Some(bound) = bound {
+            let below = self.apply(Op::Lt, DType::Bool, vec![params[1], bound]);
+            going = self.apply(Op::And, DType::Bool, vec![going, below]);
+        } else if c.next(3) == 2 {
+            let also = self.operand(c, DType::Bool, width);
+            going = self.apply(Op::And, DType::Bool, vec![going, also]);
+        }
+        let steps = self.blocks.pop().expect("the condition");
+        let condition = Block { params: params.clone(), steps, yields: vec![going] };
+
+        self.visible.truncate(mark);
+        self.visible.extend(&params);
+        self.blocks.push(Vec::new());
+        moves[1].iter().for_each(|m| self.step(m));
+        let mut next = Vec::new();
+        for (i, &param) in params.iter().enumerate() {
+            let dtype = self.info(param).dtype;
+            let alike: Vec<Slot> =
+                params[fixed..].iter().copied().filter(|&p| self.info(p).dtype == dtype).collect();
+            next.push(if i < fixed {
+                let one = self.constant(dtype, if dtype.is_float() { 0x3f80_0000 } else { 1 });
+                self.apply(Op::Add, dtype, vec![param, one])
+            } else {
+                match c.next(4) {
+                    0 => param,
+                    1 => *c.of(&alike),
+                    _ => self.operand(c, dtype, width),
+                }
+            });
+        }
+        let steps = self.blocks.pop().expect("the body");
+        let body = Block { params, steps, yields: next };
+        self.visible.truncate(mark);
+        self.region = outer;
+        let results = self.results(&condition.params, width);
+        self.emit(Step::Loop { init, blocks: [condition, body], results });
+    }
+
+    fn branch(&mut self, c: &mut Choices<'_>, width: u64, moves: &[Vec<Move>; 2]) {
+        let wide = self.as_wide(c, width);
+        let condition = if self.info(wide).dtype == DType::Bool {
+            wide
+        } else {
+            let dtype = self.info(wide).dtype;
+            let other = self.operand(c, dtype, width);
+            let compare = *c.of(&[Op::Lt, Op::Eq, Op::Ne, Op::Ge]);
+            self.apply(compare, DType::Bool, vec![wide, other])
+        };
+        let arguments: Vec<Slot> = (0..c.next(3)).map(|_| self.any(c, width)).collect();
+        let (outer, mark) = (self.region, self.visible.len());
+        self.region = Some(width);
+        let mut types: Option<Vec<DType>> = None;
+        let blocks = [0, 1].map(|side| {
+            self.visible.truncate(mark);
+            self.blocks.push(Vec::new());
+            let params: Vec<Slot> = arguments
+                .iter()
+                .map(|&s| {
+                    let SlotInfo { dtype, exact, .. } = *self.info(s);
+                    self.define(dtype, width, exact)
+                })
+                .collect();
+            moves[side].iter().for_each(|m| self.step(m));
+            let yields: Vec<Slot> = match &types {
+                None => (0..1 + c.next(3)).map(|_| self.any(c, width)).collect(),
+                Some(types) => types.clone().into_iter().map(|d| self.operand(c, d, width)).collect(),
+            };
+            types.get_or_insert_with(|| yields.iter().map(|&s| self.info(s).dtype).collect());
+            Block { params, steps: self.blocks.pop().expect("a side"), yields }
+        });
+        self.visible.truncate(mark);
+        self.region = outer;
+        let results = self.results(&blocks[0].yields, width);
+        self.emit(Step::If { condition, arguments, blocks, results });
+    }
+
+    fn results(&mut self, like: &[Slot], width: u64) -> Vec<Slot> {
+        let types: Vec<DType> = like.iter().map(|&s| self.info(s).dtype).collect();
+        types.into_iter().map(|d| self.define(d, width, !d.is_float())).collect()
+    }
+
+    /// A value that gives a region its number of lanes.
+    fn as_wide(&mut self, c: &mut Choices<'_>, width: u64) -> Slot {
+        if self.region.is_some() {
+            return self.any(c, width);
+        }
+        let wide: Vec<Slot> = self.visible.iter().copied().filter(|&s| self.info(s).size == width).collect();
+        if wide.is_empty() { self.counter(DType::U32, width) } else { *c.of(&wide) }
+    }
+
+    // ---- values ----
+
+    /// The number of lanes of the next step.
+    fn width(&mut self, c: &mut Choices<'_>) -> u64 {
+        let [n, m] = self.sizes;
+        self.region.unwrap_or_else(|| *c.of(&[n, n, n, m, n, 1]))
+    }
+
+    fn candidates(&self, width: u64) -> Vec<Slot> {
+        self.visible
+            .iter()
+            .copied()
+            .filter(|&s| self.info(s).size == 1 || self.info(s).size == width)
+            .collect()
+    }
+
+    /// A value of any type, often a recent one.
+    fn any(&mut self, c: &mut Choices<'_>, width: u64) -> Slot {
+        let candidates = self.candidates(width);
+        if candidates.is_empty() {
+            return self.literal(c, DType::U32);
+        }
+        Self::recent(c, &candidates)
+    }
+
+    fn recent(c: &mut Choices<'_>, candidates: &[Slot]) -> Slot {
+        let from = candidates.len().saturating_sub(8);
+        *if c.next(2) == 0 { c.of(&candidates[from..]) } else { c.of(candidates) }
+    }
+
+    /// A value of that type: one that is there, a literal, or a conversion.
+    fn operand(&mut self, c: &mut Choices<'_>, dtype: DType, width: u64) -> Slot {
+        let all = self.candidates(width);
+        let same: Vec<Slot> = all.iter().copied().filter(|&s| self.info(s).dtype == dtype).collect();
+        match c.next(8) {
+            0 => self.literal(c, dtype),
+            1..=5 if same.len() > 1 => Self::recent(c, &same),
+            _ if all.is_empty() => self.literal(c, dtype),
+            _ => {
+                let other = Self::recent(c, &all);
+                self.cast(other, dtype)
+            }
+        }
+    }
+
+    fn cast(&mut self, slot: Slot, to: DType) -> Slot {
+        if self.info(slot).dtype == to { slot } else { self.apply(Op::Cast, to, vec![slot]) }
+    }
+
+    /// The value, its NaNs replaced by one fixed NaN.
+    fn with_fixed_nan(&mut self, slot: Slot) -> Slot {
+        let SlotInfo { dtype, exact, .. } = *self.info(slot);
+        if exact {
+            return slot;
+        }
+        let is_nan = self.apply(Op::Ne, DType::Bool, vec![slot, slot]);
+        let nan = self.constant(dtype, jit_core::op::scalar::cast(DType::F64, dtype, f64::NAN.to_bits()));
+        let fixed = self.apply(Op::Select, dtype, vec![is_nan, nan, slot]);
+        self.program.slots[fixed.0 as usize].exact = true;
+        fixed
+    }
+
+    fn apply(&mut self, op: Op, dtype: DType, args: Vec<Slot>) -> Slot {
+        let exact = match op {
+            _ if !dtype.is_float() => true,
+            Op::Neg | Op::Abs | Op::CopySign => self.info(args[0]).exact,
+            Op::Select => self.info(args[1]).exact && self.info(args[2]).exact,
+            Op::Bitcast => true,
+            Op::Cast => !self.info(args[0]).dtype.is_float(),
+            _ => false,
+        };
+        let all: Vec<Option<Slot>> = args.iter().copied().map(Some).collect();
+        let out = self.define_like(dtype, exact, &all);
+        self.emit(Step::Lane { out, op, args });
+        out
+    }
+
+    fn constant(&mut self, dtype: DType, bits: u64) -> Slot {
+        let out = self.define(dtype, 1, true);
+        // Nobody else should pick it: it would be named all the time.
+        self.visible.pop();
+        self.emit(Step::Literal { out, bits: bits & dtype.mask() });
+        out
+    }
+
+    fn literal(&mut self, c: &mut Choices<'_>, dtype: DType) -> Slot {
+        let out = self.define(dtype, 1, true);
+        self.emit(Step::Literal { out, bits: special(c, dtype) });
+        out
+    }
+
+    fn data(&mut self, c: &mut Choices<'_>, dtype: DType, size: u64) -> Slot {
+        let out = self.define(dtype, size, true);
+        let seed = c.next(1 << 16) as u64;
+        let contents = *c.of(&[
+            Contents::Small(seed),
+            Contents::Mixed(seed),
+            Contents::Mixed(seed),
+            Contents::Bits(seed),
+        ]);
+        self.emit(Step::Data { out, contents });
+        out
+    }
+
+    fn counter(&mut self, dtype: DType, size: u64) -> Slot {
+        let out = self.define(dtype, size, true);
+        self.emit(Step::Counter { out });
+        out
+    }
+
+    fn define_like(&mut self, dtype: DType, exact: bool, operands: &[Option<Slot>]) -> Slot {
+        let wide = operands.iter().flatten().map(|&s| self.info(s).size).find(|&s| s != 1);
+        self.define(dtype, self.region.or(wide).unwrap_or(1), exact)
+    }
+
+    fn define(&mut self, dtype: DType, size: u64, exact: bool) -> Slot {
+        let depth = self.blocks.len() as u32 - 1;
+        self.program.slots.push(SlotInfo { dtype, size, exact, depth });
+        let slot = Slot(self.program.slots.len() as u32 - 1);
+        self.visible.push(slot);
+        slot
+    }
+
+    fn info(&self, slot: Slot) -> &SlotInfo {
+        &self.program.slots[slot.0 as usize]
+    }
+
+    fn place(&self, c: &mut Choices<'_>, fits: impl Fn(&PlaceInfo) -> bool) -> Option<Place> {
+        let alive = |&i: &usize| self.places[i].alive && fits(&self.places[i]);
+        let places: Vec<usize> = (0..self.places.len()).filter(alive).collect();
+        (!places.is_empty()).then(|| Place(*c.of(&places) as u32))
+    }
+
+    fn emit(&mut self, step: Step) {
+        self.blocks.last_mut().expect("an open block").push(step);
+    }
+}
+
+/// The scatters that memory of a type takes.
+fn scatters(dtype: DType) -> Vec<Op> {
+    let takes = |op: &Op| {
+        op.class() == Class::Effect
+            && *op != Op::AtomicInc
+            && op.combine().is_none_or(|c| c.result_type(&[dtype, dtype], dtype).is_ok())
+    };
+    ALL_OPS.iter().copied().filter(takes).collect()
+}
+
+/// Whether the order of contributions changes nothing.
+fn commutes(op: Op, dtype: DType) -> bool {
+    op != Op::Scatter && !(dtype.is_float() && matches!(op, Op::ScatterAdd | Op::ScatterMul))
+}
