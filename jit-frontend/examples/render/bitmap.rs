@@ -1,5 +1,7 @@
 //! Bitmaps of linear colours: from a file, or made up.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 
 use image::{DynamicImage, ImageReader};
@@ -24,8 +26,9 @@ impl Bitmap {
     /// Reads a PNG, JPEG or EXR file, whatever its name says. Bytes and words are taken for sRGB, floats for linear.
     pub(crate) fn open(path: &Path) -> Result<Bitmap, RenderError> {
         let failed = |why: String| RenderError::Texture { path: path.to_owned(), why };
-        let reader = ImageReader::open(path).map_err(|e| failed(e.to_string()))?;
-        let reader = reader.with_guessed_format().map_err(|e| failed(e.to_string()))?;
+        let file = File::open(path).map_err(|e| failed(e.to_string()))?;
+        let reader = ImageReader::new(BufReader::new(file)).with_guessed_format();
+        let reader = reader.map_err(|e| failed(e.to_string()))?;
         if reader.format().is_none() {
             return Err(failed("neither a PNG nor a JPEG nor an EXR file".to_owned()));
         }

@@ -35,18 +35,18 @@ pub(crate) enum Film {
 const CHANNELS: u32 = 4;
 
 /// Pixels along one axis that a sample can count for.
-const TAPS: usize = 4;
+const TAPS: u32 = 4;
 
 impl Film {
     /// A dark film.
     pub(crate) fn new(filter: Filter, size: [u32; 2], device: &Device) -> Result<Film, jit::Error> {
         let pixels = size[0] as usize * size[1] as usize;
+        // In memory from the start, as after every pass, so that all passes are of one structure.
+        let dark = |n: usize| Array::from_vec(vec![0.0; n], device);
         Ok(match filter {
-            // In memory from the start, as after every pass, so that all passes are of one structure.
-            Filter::Box => Film::Box { sum: Vec3::splat(Array::from_vec(vec![0.0; pixels], device)?) },
+            Filter::Box => Film::Box { sum: Vec3::new(dark(pixels)?, dark(pixels)?, dark(pixels)?) },
             Filter::Gaussian => {
-                let dark = Array::from_vec(vec![0.0; pixels * CHANNELS as usize], device)?;
-                Film::Gaussian { sums: Buffer::from_array(&dark)?, size }
+                Film::Gaussian { sums: Buffer::from_array(&dark(pixels * CHANNELS as usize)?)?, size }
             }
         })
     }
@@ -103,32 +103,26 @@ fn sum_samples(radiance: &Vec3<Array<f32>>, like: &Array<f32>, count: &Array<u32
     sum
 }
 
-/// Adds each sample to the pixels around it.
+/// Adds each sample to the pixels around it: one after another, so that it is one kernel.
 fn splat(sums: &Buffer<f32>, [width, height]: [u32; 2], samples: &Sample<Array<f32>>) {
-    let columns = taps(&samples.position.x, width);
-    let rows = taps(&samples.position.y, height);
-    for (y, in_height, down) in &rows {
-        for (x, in_width, across) in &columns {
-            let weight = down * across;
-            let first = (y * width as i32 + x) * CHANNELS as i32;
-            let inside = in_height & in_width;
-            let Vec3 { x: red, y: green, z: blue } = &samples.radiance * &weight;
-            for (c, value) in (0..).zip([red, green, blue, weight]) {
-                sums.scatter_add_masked(value, &first + c, &inside);
+    let Sample { position, radiance } = samples;
+    let corner = position.clone().map(|at| (at - 2.5).ceil());
+    Loop::new(Array::full(0u32, 1, &sums.device())).name("splat").run(
+        |tap| tap.lt(TAPS * TAPS),
+        |tap| {
+            let pixel = &corner + Vec2::new(&tap % TAPS, &tap / TAPS).map(|along| along.cast::<f32>());
+            let distance = position - (&pixel + 0.5);
+            let weight = gaussian(&distance.x) * gaussian(&distance.y);
+            let inside =
+                pixel.x.ge(0.0) & pixel.x.lt(width as f32) & pixel.y.ge(0.0) & pixel.y.lt(height as f32);
+            let first = (pixel.y.cast::<u32>() * width + pixel.x.cast::<u32>()) * CHANNELS;
+            let [red, green, blue] = (radiance * &weight).into_array();
+            for (channel, value) in (0..).zip([red, green, blue, weight]) {
+                sums.scatter_add_masked(value, &first + channel, &inside);
             }
-        }
-    }
-}
-
-/// Along one axis: the pixels that count, whether they are in the picture, and how much they count.
-fn taps(position: &Array<f32>, size: u32) -> [(Array<i32>, Mask, Array<f32>); TAPS] {
-    let first = (position - 2.5).ceil();
-    std::array::from_fn(|k| {
-        let pixel = &first + k as f32;
-        let distance = position - (&pixel + 0.5);
-        let inside = pixel.ge(0.0) & pixel.lt(size as f32);
-        (pixel.cast(), inside, gaussian(&distance))
-    })
+            tap + 1
+        },
+    );
 }
 
 /// `exp(-d^2 / (2 * 0.5^2))`, less its value at 2.

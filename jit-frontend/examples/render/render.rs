@@ -41,7 +41,7 @@ impl Job {
     }
 
     /// How many samples of each pixel a pass takes, all but the last one.
-    fn samples_in_pass(&self) -> u32 {
+    pub(crate) fn samples_in_pass(&self) -> u32 {
         let pixels = u64::from(self.size[0]) * u64::from(self.size[1]);
         match self.passes {
             Some(passes) => self.spp.div_ceil(passes.min(self.spp)),
