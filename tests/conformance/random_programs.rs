@@ -44,12 +44,14 @@ fn all_devices_agree_on_random_programs() {
     println!("{coverage}");
     let (regions, effects) = coverage.shares();
     assert!(regions >= 30 && effects >= 20 && coverage.mean_live_ops() >= 15, "{coverage}");
-    assert!(coverage.rarest().1 >= 200, "{coverage}");
+    // 200 of each op, with as many programs as there are by default.
+    assert!(coverage.rarest().1 >= programs as usize / 25, "{coverage}");
 }
 
 /// Runs so many programs on all devices.
 fn check(seed: u8, programs: u32) -> Coverage {
     let coverage = RefCell::new(Coverage::default());
+    let count = Cell::new(0);
     let failed = Cell::new(None);
     let outcome = runner(seed, programs).run(&sketches(), |sketch| {
         let program = resolve(&sketch);
@@ -57,7 +59,7 @@ fn check(seed: u8, programs: u32) -> Coverage {
         // Once something has failed, its simplest form is looked for.
         let outcome = match failed.get() {
             Some(run) => compare_run(&program, run),
-            None => compare(&program).map_err(|Failure { run, why }| {
+            None => compare(&program, count.replace(count.get() + 1)).map_err(|Failure { run, why }| {
                 failed.set(Some(run));
                 why
             }),
@@ -84,9 +86,11 @@ fn runner(seed: u8, cases: u32) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]))
 }
 
-/// Compares all devices with the reference, and the reference with itself where everything is evaluated at once.
-fn compare(program: &Program) -> Result<(), Failure> {
-    (0..runs().len()).try_for_each(|run| compare_run(program, run).map_err(|why| Failure { run, why }))
+/// Compares devices with the reference, and the reference with itself where everything is evaluated at once. Of the
+/// code generators, whose compilations take most of the time, each program meets one.
+fn compare(program: &Program, number: usize) -> Result<(), Failure> {
+    let generators = (2..runs().len()).skip(number % 3).step_by(3);
+    (0..2).chain(generators).try_for_each(|run| compare_run(program, run).map_err(|why| Failure { run, why }))
 }
 
 /// The run that failed, and what came out.

@@ -169,21 +169,20 @@ impl Resolver {
 
     fn lane(&mut self, c: &mut Choices<'_>) {
         let width = self.width(c);
-        let first = self.any(c, width);
-        let dtype = self.info(first).dtype;
-        let takes = |op: &Op| {
-            op.is_lane()
-                && match op.rule() {
-                    Rule::Numeric => dtype != DType::Bool,
-                    Rule::Float => dtype.is_float(),
-                    Rule::Int | Rule::CountBits => dtype.is_int(),
-                    Rule::Bits => !dtype.is_float(),
-                    Rule::Bitcast => dtype != DType::Bool,
-                    _ => true,
-                }
+        // By value first, so that operands are what was computed, or by op first, so that each has its turn.
+        let (op, first) = if c.next(2) == 0 {
+            let first = self.any(c, width);
+            let dtype = self.info(first).dtype;
+            let ops: Vec<Op> = ALL_OPS.iter().copied().filter(|&op| takes(op, dtype)).collect();
+            (*c.of(&ops), first)
+        } else {
+            let ops: Vec<Op> = ALL_OPS.iter().copied().filter(|op| op.is_lane()).collect();
+            let op = *c.of(&ops);
+            let types: Vec<DType> = ALL_DTYPES.into_iter().filter(|&d| takes(op, d)).collect();
+            let dtype = *c.of(&types);
+            (op, self.operand(c, dtype, width))
         };
-        let ops: Vec<Op> = ALL_OPS.iter().copied().filter(takes).collect();
-        let op = *c.of(&ops);
+        let dtype = self.info(first).dtype;
         match op {
             Op::Cast => {
                 let to = *c.of(&ALL_DTYPES);
@@ -727,6 +726,19 @@ impl Resolver {
     fn emit(&mut self, step: Step) {
         self.blocks.last_mut().expect("an open block").push(step);
     }
+}
+
+/// Whether an op works lane by lane on values of that type.
+fn takes(op: Op, dtype: DType) -> bool {
+    op.is_lane()
+        && match op.rule() {
+            Rule::Numeric => dtype != DType::Bool,
+            Rule::Float => dtype.is_float(),
+            Rule::Int | Rule::CountBits => dtype.is_int(),
+            Rule::Bits => !dtype.is_float(),
+            Rule::Bitcast => dtype != DType::Bool,
+            _ => true,
+        }
 }
 
 /// The scatters that memory of a type takes.
