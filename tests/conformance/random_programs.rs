@@ -6,9 +6,11 @@ mod program;
 mod reduce;
 mod replay;
 mod resolve;
+mod seeded_bugs;
 mod sketch;
 
 use std::cell::{Cell, RefCell};
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
@@ -41,7 +43,7 @@ fn all_devices_agree_on_random_programs() {
     });
     let coverage = total.into_inner().expect("no panic");
     // Shown where output is not captured, and in failures.
-    println!("{coverage}");
+    let _ = writeln!(std::io::stdout(), "{coverage}");
     let (regions, effects) = coverage.shares();
     assert!(regions >= 30 && effects >= 20 && coverage.mean_live_ops() >= 15, "{coverage}");
     // 200 of each op, with as many programs as there are by default.
