@@ -97,3 +97,8 @@ pub use rng::Pcg32;
 pub use traverse::Traverse;
 pub use tree::{eval, gather, scatter, select, sync};
 pub use vector::{Vec2, Vec3, Vec4};
+
+/// The README's program, compiled and run with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

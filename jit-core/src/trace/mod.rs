@@ -5,10 +5,11 @@
 //! version of some memory. Inside a region (loop or branch) a buffer is a `memory` node that is bound to a version when
 //! the region closes.
 //!
-//! - [`node`](self): the 64-byte node; `slab`: storage, hash-consing, counts.
+//! - `node`: the 64-byte node; `slab`: storage, hash-consing, counts.
 //! - `scope`: open and closed regions, and where a node belongs.
 //! - `simplify`: what is folded while tracing.
-//! - `dump`: the text and Graphviz pictures.
+//! - `region`: the closures of loops and branches. `var`, `buffer`: handles.
+//! - `fold`: the value of an op on literals. `dump`: the trace as text.
 
 mod buffer;
 mod dump;

@@ -1,0 +1,73 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Parser;
+
+use crate::film::Filter;
+use crate::picture::OutputName;
+use crate::scene::SceneName;
+
+/// Renders a scene with programs that are traced, fused and compiled while it runs.
+#[derive(Parser, Debug)]
+#[command(name = "render")]
+pub(crate) struct Options {
+    /// The scene
+    #[arg(long, value_enum, default_value = "spheres")]
+    pub(crate) scene: SceneName,
+
+    /// A PNG, JPEG or EXR file for the scene's textured surfaces; without it, noise
+    #[arg(long, value_name = "FILE")]
+    pub(crate) texture: Option<PathBuf>,
+
+    /// The texture's last row first
+    #[arg(long)]
+    pub(crate) flip_v: bool,
+
+    /// Width and height of the picture in pixels
+    #[arg(long, value_name = "WxH", default_value = "512x512")]
+    pub(crate) size: Size,
+
+    /// Samples for each pixel
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) spp: u32,
+
+    /// Another number, other noise
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u32,
+
+    /// cpu, interp, or cuda:N; without it, what JIT_DEVICE says, else the fastest there is
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+
+    /// How much a sample counts for the pixels around it
+    #[arg(long, value_enum, default_value = "box")]
+    pub(crate) filter: Filter,
+
+    /// Spread the samples over that many launches; without it, as many as keep memory small
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) passes: Option<u32>,
+
+    /// The picture: .png (sRGB) or .exr (linear)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: OutputName,
+}
+
+/// Width and height in pixels, neither 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) [u32; 2]);
+
+/// The largest width or height.
+const MOST: u32 = 1 << 16;
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let bad = || format!("a size is WIDTHxHEIGHT, such as 640x480, each from 1 to {MOST}");
+        let (width, height) = text.split_once('x').ok_or_else(bad)?;
+        let side = |text: &str| text.parse().ok().filter(|n| (1..=MOST).contains(n)).ok_or_else(bad);
+        Ok(Size([side(width)?, side(height)?]))
+    }
+}
