@@ -160,7 +160,7 @@ impl<'a> Lane<'a> {
             self.spoil_reductions(&reductions, lanes);
             for ((acc, &(op, ty)), &value) in accumulators.iter_mut().zip(&reductions).zip(&self.reduced) {
                 let slot = &mut acc[(index % chunk) as usize % reduce::ACCUMULATORS];
-                *slot = scalar::evaluate(op, ty, ty, &[*slot, value]);
+                *slot = self.compute(op, ty, ty, &[*slot, value]);
             }
             if index % chunk == chunk - 1 || index == lanes - 1 {
                 for ((acc, &(op, ty)), out) in accumulators.iter_mut().zip(&reductions).zip(&mut results) {
@@ -269,7 +269,7 @@ impl<'a> Lane<'a> {
             None => value,
             Some(op) => {
                 let ty = self.program.dtype(inst.args[0]);
-                scalar::evaluate(op, ty, ty, &[self.memory.read(inst.param(), at), value])
+                self.compute(op, ty, ty, &[self.memory.read(inst.param(), at), value])
             }
         };
         self.memory.write(inst.param(), at, combined);
@@ -308,12 +308,15 @@ impl<'a> Lane<'a> {
         if inst.op.class() == Class::Math {
             return library(inst.op, ty, args);
         }
-        let out = self.program.dtype(inst.result());
+        self.compute(inst.op, ty, self.program.dtype(inst.result()), args)
+    }
+
+    fn compute(&self, op: Op, ty: DType, out: DType, args: &[u64]) -> u64 {
         #[cfg(feature = "seeded-bugs")]
-        if let Some(wrong) = self.bug.and_then(|bug| bug.evaluate(inst.op, ty, out, args)) {
+        if let Some(wrong) = self.bug.and_then(|bug| bug.evaluate(op, ty, out, args)) {
             return wrong;
         }
-        scalar::evaluate(inst.op, ty, out, args)
+        scalar::evaluate(op, ty, out, args)
     }
 
     fn get(&self, value: Value) -> u64 {

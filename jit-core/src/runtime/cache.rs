@@ -65,7 +65,12 @@ impl KernelCache {
 
     /// Number of structures.
     pub(crate) fn len(&self) -> usize {
-        self.count as usize
+        self.entries.values().map(Vec::len).sum()
+    }
+
+    /// Drops all of them; numbers go on.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
     }
 }
 

@@ -151,6 +151,12 @@ impl Device {
         self.0.history.lock().clear();
     }
 
+    /// Drops all compiled kernels and their memory: for programs that go through very many structures. What is used
+    /// again is compiled again.
+    pub fn forget_kernels(&self) {
+        self.0.evaluator.lock().forget();
+    }
+
     /// The program of the last kernel launched, as the backend got it.
     pub fn last_program(&self) -> Option<crate::ir::Program> {
         self.0.evaluator.lock().last_program()

@@ -107,6 +107,13 @@ impl Evaluator {
         self.last.as_ref().map(|v| v.program.clone())
     }
 
+    /// Drops plans and kernels; what is queued keeps its own.
+    pub(crate) fn forget(&mut self) {
+        self.plans.clear();
+        self.kernels.clear();
+        self.last = None;
+    }
+
     /// Number of kernel structures.
     pub(crate) fn kernels(&self) -> usize {
         self.kernels.len()

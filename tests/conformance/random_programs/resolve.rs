@@ -185,7 +185,9 @@ impl Resolver {
         let dtype = self.info(first).dtype;
         match op {
             Op::Cast => {
-                let to = *c.of(&ALL_DTYPES);
+                // Between floats is where rounding happens.
+                let floats = dtype.is_float() && c.next(2) == 0;
+                let to = *c.of(if floats { &ALL_DTYPES[9..] } else { &ALL_DTYPES });
                 self.apply(Op::Cast, to, vec![first]);
             }
             Op::Bitcast => {
@@ -484,8 +486,12 @@ impl Resolver {
         }
         let fixed = init.len();
         for _ in 0..c.next(4) {
-            let any = self.any(c, width);
-            init.push(any);
+            // State of one type can change places.
+            let like = if c.next(2) == 1 { init.get(fixed).copied() } else { None };
+            init.push(match like {
+                Some(like) => self.operand(c, self.info(like).dtype, width),
+                None => self.any(c, width),
+            });
         }
 
         let (outer, mark) = (self.region, self.visible.len());
@@ -525,7 +531,7 @@ impl Resolver {
             } else {
                 match c.next(4) {
                     0 => param,
-                    1 => *c.of(&alike),
+                    1 | 2 if alike.len() > 1 => *c.of(&alike),
                     _ => self.operand(c, dtype, width),
                 }
             });
@@ -626,7 +632,9 @@ impl Resolver {
         let same: Vec<Slot> = all.iter().copied().filter(|&s| self.info(s).dtype == dtype).collect();
         match c.next(8) {
             0 => self.literal(c, dtype),
-            1..=5 if same.len() > 1 => Self::recent(c, &same),
+            1..=4 if same.len() > 1 => Self::recent(c, &same),
+            // New elements hold special values; what is computed seldom does.
+            1..=5 if self.region.is_none() => self.data(c, dtype, width),
             _ if all.is_empty() => self.literal(c, dtype),
             _ => {
                 let other = Self::recent(c, &all);
