@@ -14,6 +14,7 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
+pub(crate) use choices::Choices;
 use coverage::Coverage;
 use jit_core::runtime::Device;
 use program::Program;

@@ -137,7 +137,7 @@ impl Lane<'_> {
 
     /// Leaves the last lane out of reductions.
     pub(super) fn spoil_reductions(&mut self, reductions: &[(Op, DType)], lanes: u64) {
-        if self.has(SeededBug::ReductionTail) && self.index + 1 == lanes && lanes % 4 != 0 {
+        if self.has(SeededBug::ReductionTail) && self.index + 1 == lanes && !lanes.is_multiple_of(4) {
             for (value, &(op, ty)) in self.reduced.iter_mut().zip(reductions) {
                 *value = scalar::identity(op, ty);
             }
