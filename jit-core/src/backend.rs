@@ -44,7 +44,7 @@ pub struct Caps {
     pub kind: DeviceKind,
     /// What it runs on, for people: the processor's name, the vector width, the number of threads.
     pub description: String,
-    /// Whether programs go through the full pass pipeline; `false` only for the interpreter's modes that check
+    /// How much of the pass pipeline its programs go through; less than all only in the interpreter's modes that check
     /// the pipeline.
     pub passes: PassLevel,
 }

@@ -63,9 +63,9 @@ pub enum Error {
         /// The size of the memory.
         size: u64,
     },
-    /// No memory is left after everything that is cached was given back.
+    /// The request's size or the machine's: no memory is left after everything that is cached was given back.
     #[error(
-        "out of memory: {requested} bytes asked for, {in_use} in use, {cached} cached; drop arrays or raise `memory_budget` ({holders})"
+        "out of memory: {requested} bytes asked for, {in_use} in use, {cached} cached; drop arrays, call `trim`, or work on fewer lanes at a time ({holders})"
     )]
     OutOfMemory {
         /// Bytes of the failed request.
@@ -74,10 +74,10 @@ pub enum Error {
         in_use: u64,
         /// Bytes kept for reuse.
         cached: u64,
-        /// The largest holders.
+        /// What holds the memory, or why the allocator refused.
         holders: String,
     },
-    /// The backend cannot do this op on this type.
+    /// The backend's limit: it cannot do this op on this type.
     #[error("the {backend} backend has no `{op}` on {dtype}; cast to another type, or use another device")]
     Unsupported {
         /// The op.
@@ -98,7 +98,7 @@ pub enum Error {
     /// This library's fault: a program breaks a rule of the language.
     #[error("{0}")]
     Verify(String),
-    /// The text of a program does not parse.
+    /// The text's fault: a program does not parse.
     #[error("line {line}: {message}")]
     Parse {
         /// The line, from 1.
@@ -106,13 +106,13 @@ pub enum Error {
         /// What was expected.
         message: String,
     },
-    /// A kernel panicked or an earlier batch that this one needs failed.
+    /// This library's or the machine's fault: a kernel failed, or an earlier batch that this one needs.
     #[error("execution failed: {0}")]
     Execution(String),
-    /// A configuration that no device can have.
+    /// The caller's fault: a configuration that no device can have.
     #[error("device configuration: {0}")]
     Config(String),
-    /// A file could not be read or written.
+    /// The file's or the system's fault: a file could not be read or written.
     #[error("{path}: {why}")]
     Io {
         /// The file.

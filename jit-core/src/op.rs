@@ -1,6 +1,6 @@
 //! The op table: the one place where an operation of the language is declared.
 //!
-//! Printer, parser, verifier, constant folder, interpreter and the reference page derive from it. Trace and
+//! Printer, parser, verifier, constant folder and interpreter derive from it. Trace and
 //! kernel IR share the ops; [`Class`] says where each may stand.
 //!
 //! # Adding an op

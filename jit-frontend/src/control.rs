@@ -170,7 +170,11 @@ impl Lanes for Mask {
         otherwise: impl Fn(A) -> R,
     ) -> R {
         let leaves = Leaves::of(&arguments);
-        let device = self.var.device().or_else(|| leaves.device()).unwrap_or_else(default_device);
+        // Not by `unwrap_or_else`: the panic of `default_device` would point into the standard library.
+        let device = match self.var.device().or_else(|| leaves.device()) {
+            Some(device) => device,
+            None => default_device(),
+        };
         let first: RefCell<Option<(R, Leaves)>> = RefCell::new(None);
         let results = trace::checked_if(
             device,
@@ -205,7 +209,10 @@ fn symbolic_loop<S: Traverse>(
     body: impl Fn(S) -> S,
 ) -> S {
     let leaves = Leaves::of(&state);
-    let device = leaves.device().unwrap_or_else(default_device);
+    let device = match leaves.device() {
+        Some(device) => device,
+        None => default_device(),
+    };
     let results = trace::checked_loop(
         device,
         &leaves.arrays,

@@ -84,11 +84,10 @@ impl<T: Int> Array<T> {
         let bits = Var::apply(Op::Bitcast, wide, &[&self.var]);
         let n = n & (T::DTYPE.bits() - 1);
         let rest = T::DTYPE.bits() - &n;
-        let shift = |op: Op, by: &Array<u32>| {
-            let by = Var::apply(Op::Cast, wide, &[&by.var]);
-            Var::apply(op, wide, &[&bits, &by])
-        };
-        let both = Var::apply(Op::Or, wide, &[&shift(there, &n), &shift(back, &rest)]);
+        let (n, rest) = (Var::apply(Op::Cast, wide, &[&n.var]), Var::apply(Op::Cast, wide, &[&rest.var]));
+        let there = Var::apply(there, wide, &[&bits, &n]);
+        let back = Var::apply(back, wide, &[&bits, &rest]);
+        let both = Var::apply(Op::Or, wide, &[&there, &back]);
         Array::from_var(Var::apply(Op::Bitcast, T::DTYPE, &[&both]))
     }
 }

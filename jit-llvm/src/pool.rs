@@ -60,9 +60,9 @@ impl Pool {
             }
         };
         let caller = share == Share::All;
-        let helpers = (self.threads - usize::from(caller)).min(blocks as usize).max(usize::from(!caller));
+        let workers = (self.threads - usize::from(caller)).min(blocks as usize).max(usize::from(!caller));
         self.workers.in_place_scope(|scope| {
-            for _ in 0..helpers {
+            for _ in 0..workers {
                 scope.spawn(|_| drain());
             }
             if caller {

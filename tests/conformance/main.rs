@@ -2,6 +2,7 @@
 
 mod decisions;
 mod devices;
+mod failures;
 mod file_cases;
 mod host;
 mod launch;

@@ -46,9 +46,6 @@ fn check(seed: u8, cases: u32) {
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]));
     let outcome = runner.run(&vec(actions(1), 1..40), |actions| {
         let number = count.replace(count.get() + 1);
-        if number % 500 == 499 {
-            all.iter().for_each(Device::forget_kernels);
-        }
         // Planning is the same everywhere, so the interpreter does the most, the code generators by turns a little.
         let mut on = vec![0];
         match number % 8 {

@@ -59,10 +59,6 @@ fn check(seed: u8, programs: u32) -> Coverage {
     let outcome = runner(seed, programs).run(&sketches(), |sketch| {
         let program = resolve(&sketch);
         coverage.borrow_mut().add(&program);
-        if count.get() % 500 == 499 {
-            // Tens of thousands of kernels would exhaust the mappings that a process may have.
-            devices::all().iter().for_each(Device::forget_kernels);
-        }
         // Once something has failed, its simplest form is looked for.
         let outcome = match failed.get() {
             Some(run) => compare_run(&program, run),

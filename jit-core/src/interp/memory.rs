@@ -51,7 +51,7 @@ impl<'a> Memory<'a> {
     /// Writes the bits of an element.
     pub(super) fn write(&mut self, param: ParamId, index: u64, bits: u64) {
         let (at, size) = self.locate(param, index);
-        assert!(!super::reads_only(self.program.params[param.index()].kind), "{param} is read only");
+        assert!(self.program.params[param.index()].kind.is_written(), "{param} is read only");
         // SAFETY: as in `read`, and the parameter's kind allows writing.
         unsafe {
             match size {

@@ -20,7 +20,7 @@ use crate::backend::{
 };
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::ir::{Block, Inst, ParamKind, Program, Value};
+use crate::ir::{Block, Inst, Program, Value};
 use crate::op::{Class, Op, scalar};
 use crate::reduce;
 
@@ -353,9 +353,4 @@ fn library(op: Op, ty: DType, args: &[u64]) -> u64 {
         other => unreachable!("`{}` is no mathematical function", other.name()),
     };
     scalar::cast(DType::F64, ty, value.to_bits())
-}
-
-/// Whether a program only reads the memory of that parameter kind.
-pub fn reads_only(kind: ParamKind) -> bool {
-    matches!(kind, ParamKind::Scalar | ParamKind::In)
 }

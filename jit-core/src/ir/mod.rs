@@ -43,6 +43,7 @@ use smallvec::SmallVec;
 pub use builder::Builder;
 pub use parse::{parse, parse_constant};
 pub use structure::Hole;
+pub(crate) use structure::is_special;
 pub use verify::verify;
 
 use crate::dtype::DType;
@@ -127,6 +128,11 @@ pub enum ParamKind {
 }
 
 impl ParamKind {
+    /// Whether a launch may write its memory.
+    pub const fn is_written(self) -> bool {
+        matches!(self, ParamKind::Out | ParamKind::InOut)
+    }
+
     /// `scalar`, `in`, `out` or `inout`.
     pub const fn name(self) -> &'static str {
         match self {

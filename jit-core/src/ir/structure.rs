@@ -180,7 +180,9 @@ fn note_uses(block: &Block, condition: bool, types: &[DType], uses: &mut [u8]) {
     }
 }
 
-fn is_special(dtype: DType, bits: u64, scales_integer: bool) -> bool {
+/// Whether a literal is structure. `scales_integer`: an integer `mul`, `div`, `rem` or `mul_add` may use it, where a power
+/// of two gives other code; saying so where none does only makes structures finer.
+pub(crate) fn is_special(dtype: DType, bits: u64, scales_integer: bool) -> bool {
     if dtype.is_float() {
         let sign = 1 << (dtype.bits() - 1);
         let constant = |value: f64| scalar::cast(DType::F64, dtype, value.to_bits());

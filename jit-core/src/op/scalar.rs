@@ -97,8 +97,8 @@ macro_rules! int_op {
                 let value: $ty = match op {
                     Op::Neg => a.wrapping_neg(),
                     Op::Not => !a,
-                    #[allow(unused_comparisons, clippy::allow_attributes, reason = "one body for signed and unsigned types")]
-                    Op::Abs => if a < 0 { a.wrapping_neg() } else { a },
+                    // In a type that holds both signs, since this is one body for signed and unsigned types.
+                    Op::Abs => if (a as i128) < 0 { a.wrapping_neg() } else { a },
                     Op::CountOnes => return u64::from(a.count_ones()),
                     Op::LeadingZeros => return u64::from(a.leading_zeros()),
                     Op::TrailingZeros => return u64::from(a.trailing_zeros()),

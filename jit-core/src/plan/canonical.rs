@@ -1,11 +1,12 @@
 //! The reachable graph as flat words.
 //!
 //! Nodes are numbered breadth first from the roots. The order is canonical but not topological; whoever needs
-//! operands first computes that on a miss. Literals are typed holes unless special; sizes are classes in
+//! operands first computes that on a miss. Literals are typed holes unless special, at least where they are so in kernel
+//! programs; sizes are classes in
 //! order of appearance, and 1 is structure.
 
-use crate::dtype::{DType, is_nan};
-use crate::op::{Class, Op, scalar};
+use crate::ir::is_special;
+use crate::op::{Class, Op};
 use crate::trace::{NodeId, Trace};
 
 /// The canonical form of what some roots need, with the order it was written in. Reused between evaluations.
@@ -91,7 +92,7 @@ impl Canonical {
         let class = self.size_class(size);
         let word = op as u64 | (dtype as u64) << 8 | (count as u64) << 16 | class << 32;
         match op {
-            Op::Literal if is_special(dtype, payload) => self.words.extend([word | SPECIAL, payload]),
+            Op::Literal if is_special(dtype, payload, true) => self.words.extend([word | SPECIAL, payload]),
             Op::LaneCount => {
                 let class = self.size_class(payload);
                 self.words.extend([word, class]);
@@ -185,17 +186,4 @@ impl Canonical {
         });
         at as u64 + 1
     }
-}
-
-/// Literals that are structure. This must be at least as fine as what kernels treat as structure
-/// ([`crate::ir::Program::canonical_words`]), so powers of two count wherever they stand.
-fn is_special(dtype: DType, bits: u64) -> bool {
-    if dtype == DType::Bool {
-        return true;
-    }
-    if dtype.is_float() {
-        let value = scalar::as_f64(dtype, bits);
-        return value == 0.0 || value.abs() == 1.0 || value.is_infinite() || is_nan(dtype, bits);
-    }
-    bits & bits.wrapping_sub(1) == 0 || bits == dtype.mask()
 }

@@ -341,13 +341,7 @@ impl<'a> Schedule<'a> {
             let own = (self.level[number as usize], self.width(number));
             let stored = self.in_memory[number as usize];
             match node.op.class() {
-                Class::Reduce => {
-                    if self.demand[number as usize].iter().any(|&d| d != own) {
-                        self.in_memory[number as usize] = true;
-                    }
-                    self.set_home(number, own);
-                }
-                Class::Effect => {
+                Class::Reduce | Class::Effect => {
                     if self.demand[number as usize].iter().any(|&d| d != own) {
                         self.in_memory[number as usize] = true;
                     }

@@ -68,7 +68,7 @@ impl KernelCache {
         self.entries.values().map(Vec::len).sum()
     }
 
-    /// Drops all of them; numbers go on.
+    /// Forgets all kernels; launches in flight keep theirs.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
     }
@@ -133,7 +133,6 @@ impl KernelEntry {
         let promoted = variant.baked.iter().filter(|b| b.is_none()).count();
         let why =
             if promoted == 0 { why.to_owned() } else { format!("{why}; {promoted} of them now parameters") };
-        tracing::debug!(target: "jit_core", kernel = self.number, ops = variant.program.inst_count(), %why, "compiled");
         Ok((variant, CacheOutcome::Miss(why), compile_time))
     }
 
@@ -145,20 +144,23 @@ impl KernelEntry {
         variant: &Variant,
         args: &[Arg],
         lanes: u64,
-    ) -> Result<Arc<dyn CompiledKernel>, Error> {
+    ) -> Result<(Arc<dyn CompiledKernel>, CacheOutcome, Duration), Error> {
+        let hit = |kernel: &Arc<dyn CompiledKernel>| (Arc::clone(kernel), CacheOutcome::Hit, Duration::ZERO);
         let holds = variant.program.params.iter().zip(args).all(|(param, arg)| match arg {
             Arg::Scalar(_) => true,
             Arg::Memory { len, .. } => *len >= param.min_len && (!param.spans_lanes || *len >= lanes),
         });
         if holds {
-            return Ok(Arc::clone(&variant.kernel));
+            return Ok(hit(&variant.kernel));
         }
         if let Some(kernel) = variant.checked.get() {
-            return Ok(Arc::clone(kernel));
+            return Ok(hit(kernel));
         }
+        let start = Instant::now();
         let program = self.lowered(backend, &variant.baked, false)?;
         let kernel = backend.compile(&program)?;
-        Ok(Arc::clone(variant.checked.get_or_init(|| kernel)))
+        let why = CacheOutcome::Miss("memory shorter than the first kernel assumed".to_owned());
+        Ok((Arc::clone(variant.checked.get_or_init(|| kernel)), why, start.elapsed()))
     }
 
     fn lowered(

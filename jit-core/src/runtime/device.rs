@@ -10,6 +10,7 @@ use crate::backend::{Backend, Caps, DeviceKind};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::interp::{Interpreter, Mode};
+use crate::runtime::lane::{Batch, Work};
 use crate::runtime::pool::Pool;
 use crate::runtime::{Evaluator, Event, History, KernelRecord, Lane, Storage};
 use crate::trace::{NodeId, PlaceKey, Trace};
@@ -87,10 +88,12 @@ pub(crate) struct Shared {
     number: u64,
 }
 
-/// A handle's count that is to be given back.
+/// What is given back when a handle or a guard is dropped.
 pub(crate) enum Dropped {
     Node(NodeId),
     Place(PlaceKey),
+    /// A scope whose closure failed.
+    Scope(u32),
 }
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -151,12 +154,6 @@ impl Device {
         self.0.history.lock().clear();
     }
 
-    /// Drops all compiled kernels and their memory: for programs that go through very many structures. What is used
-    /// again is compiled again.
-    pub fn forget_kernels(&self) {
-        self.0.evaluator.lock().forget();
-    }
-
     /// The program of the last kernel launched, as the backend got it.
     pub fn last_program(&self) -> Option<crate::ir::Program> {
         self.0.evaluator.lock().last_program()
@@ -185,9 +182,9 @@ impl Device {
     /// Makes the host wait for everything submitted so far.
     ///
     /// # Errors
-    /// The error of the last batch, or [`Error::HostSyncForbidden`].
+    /// The first error of a batch since the last call, or [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
-        self.0.lane.last().wait()
+        self.0.lane.sync()
     }
 
     /// An event that completes when everything submitted so far is done.
@@ -195,16 +192,30 @@ impl Device {
         self.0.lane.last()
     }
 
+    /// An event that completes when all of these, of this device, have, with the first error among them.
+    pub(crate) fn join(&self, mut events: Vec<Event>) -> Event {
+        events.retain(|e| !matches!(e.is_complete(), Ok(true)));
+        events.dedup_by(|a, b| a.same(b));
+        if events.len() < 2 {
+            return events.pop().unwrap_or_else(Event::complete);
+        }
+        self.submit(Vec::new(), events)
+    }
+
+    #[doc(hidden)]
     /// Queues a function among the device's work: everything submitted later waits for it. For tests that hold a
     /// device still.
     pub fn submit_call(&self, f: impl FnOnce() + Send + 'static) -> Event {
-        use crate::runtime::lane::{Batch, Work};
+        self.submit(vec![Work::Call(Box::new(f))], Vec::new())
+    }
+
+    fn submit(&self, work: Vec<Work>, after: Vec<Event>) -> Event {
         let done = Event::pending();
-        let work = vec![Work::Call(Box::new(f))];
-        let batch = Batch { work, keep: Vec::new(), after: Vec::new(), done: done.clone() };
+        let small = work.is_empty();
+        let batch = Batch { work, keep: Vec::new(), after, done: done.clone() };
         // Under the evaluator's lock, as all submission.
         let _evaluator = self.0.evaluator.lock();
-        self.0.lane.submit(batch, false);
+        self.0.lane.submit(batch, small);
         done
     }
 
@@ -297,6 +308,7 @@ impl Trace {
         match dropped {
             Dropped::Node(id) => self.release(id),
             Dropped::Place(key) => self.release_place(key),
+            Dropped::Scope(scope) => self.abandon_scope(scope),
         }
     }
 }

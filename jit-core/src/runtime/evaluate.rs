@@ -16,7 +16,7 @@ use crate::ir::{ParamKind, Program};
 use crate::plan::{self, Canonical, Memory, Source, Step};
 use crate::runtime::cache::{KernelEntry, Variant};
 use crate::runtime::lane::{Batch, Work};
-use crate::runtime::{Device, Event, FloatMode, KernelCache, KernelRecord, Storage};
+use crate::runtime::{CacheOutcome, Device, Event, FloatMode, KernelCache, KernelRecord, Storage};
 use crate::trace::{NodeId, Trace};
 
 /// The planning state of a device: caches and buffers that are reused.
@@ -25,7 +25,13 @@ pub(crate) struct Evaluator {
     plans: FxHashMap<u128, Vec<Arc<CachedPlan>>>,
     kernels: KernelCache,
     last: Option<Arc<Variant>>,
+    /// Compilations since the caches were emptied.
+    compiled: usize,
 }
+
+/// After so many compilations the caches start anew: kernels hold executable memory, of which a process has a limited
+/// number of pieces.
+const MAX_KERNELS: usize = 2048;
 
 struct CachedPlan {
     words: Vec<u64>,
@@ -99,19 +105,12 @@ impl Evaluator {
     /// Empty caches for kernels compiled in that mode.
     pub(crate) fn new(float_mode: FloatMode) -> Evaluator {
         let (canonical, plans) = (Canonical::default(), FxHashMap::default());
-        Evaluator { canonical, plans, kernels: KernelCache::new(float_mode), last: None }
+        Evaluator { canonical, plans, kernels: KernelCache::new(float_mode), last: None, compiled: 0 }
     }
 
     /// The program of the last kernel launched.
     pub(crate) fn last_program(&self) -> Option<Program> {
         self.last.as_ref().map(|v| v.program.clone())
-    }
-
-    /// Drops plans and kernels; what is queued keeps its own.
-    pub(crate) fn forget(&mut self) {
-        self.plans.clear();
-        self.kernels.clear();
-        self.last = None;
     }
 
     /// Number of kernel structures.
@@ -123,6 +122,11 @@ impl Evaluator {
         let roots: Vec<NodeId> = roots.iter().copied().filter(|&r| !trace.node(r).is_evaluated()).collect();
         if roots.is_empty() {
             return None;
+        }
+        if self.compiled >= MAX_KERNELS {
+            self.compiled = 0;
+            self.plans.clear();
+            self.kernels.clear();
         }
         self.canonical.write(trace, &roots);
         let plan = self.plan(trace, &roots, fuse);
@@ -218,7 +222,7 @@ impl Evaluator {
                 }
                 CachedStep::Launch { kernel: entry, args: sources, .. } => {
                     let data = launches.next().expect("one snapshot a launch");
-                    let (variant, cache, compile_time) = entry.variant(backend, &data.literals)?;
+                    let (variant, mut cache, mut compile_time) = entry.variant(backend, &data.literals)?;
                     let mut counts = data.counts.iter();
                     let mut args: Vec<Arg> = sources
                         .iter()
@@ -235,7 +239,11 @@ impl Evaluator {
                             written.push(Arc::clone(storage(memory)));
                         }
                     }
-                    let kernel = entry.kernel(backend, &variant, &args, data.lanes)?;
+                    let (kernel, again, time) = entry.kernel(backend, &variant, &args, data.lanes)?;
+                    if cache == CacheOutcome::Hit {
+                        cache = again;
+                    }
+                    compile_time += time;
                     effort = effort.saturating_add(launch_effort(&variant.program, data.lanes));
                     records.push(record(
                         device,
@@ -251,6 +259,7 @@ impl Evaluator {
                 }
             }
         }
+        self.compiled += records.iter().filter(|r| r.cache != CacheOutcome::Hit).count();
         let mut history = shared.history.lock();
         records.into_iter().for_each(|r| history.push(r));
         drop(history);
@@ -281,7 +290,7 @@ fn record(
     program: &Program,
     args: &[Arg],
     lanes: u64,
-    cache: super::CacheOutcome,
+    cache: CacheOutcome,
     compile_time: std::time::Duration,
 ) -> KernelRecord {
     let memories = program.params.iter().zip(args).filter_map(|(param, arg)| match arg {

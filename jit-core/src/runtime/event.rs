@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -15,8 +14,6 @@ pub struct Event(Arc<Gate>);
 
 /// Opened once, by the last work item of its batch; carries that batch's error on to whoever waits.
 struct Gate {
-    /// Grows with every event of the process; within a stream in the order of its work.
-    sequence: u64,
     outcome: OnceLock<Result<(), Error>>,
     waiting: Mutex<()>,
     opened: Condvar,
@@ -25,10 +22,8 @@ struct Gate {
 impl Event {
     /// An event that has not happened.
     pub(crate) fn pending() -> Event {
-        // Only that it grows matters, and that is true of one atomic in any ordering.
-        let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
         let waiting = Mutex::new(());
-        Event(Arc::new(Gate { sequence, outcome: OnceLock::new(), waiting, opened: Condvar::new() }))
+        Event(Arc::new(Gate { outcome: OnceLock::new(), waiting, opened: Condvar::new() }))
     }
 
     /// An event that has happened.
@@ -68,11 +63,6 @@ impl Event {
         }
     }
 
-    /// Its place among all events.
-    pub(crate) fn sequence(&self) -> u64 {
-        self.0.sequence
-    }
-
     /// Whether both are the same point.
     pub(crate) fn same(&self, other: &Event) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -97,8 +87,6 @@ impl std::fmt::Debug for Event {
         write!(f, "Event({state})")
     }
 }
-
-static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static FORBIDDEN: Cell<bool> = const { Cell::new(false) };

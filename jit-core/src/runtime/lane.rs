@@ -59,6 +59,8 @@ struct State {
     running: bool,
     has_thread: bool,
     last: Option<Event>,
+    /// The first error that nobody has asked for.
+    failed: Option<Error>,
 }
 
 impl Lane {
@@ -73,7 +75,7 @@ impl Lane {
         if small && !state.running && state.queue.is_empty() {
             state.running = true;
             drop(state);
-            batch.run();
+            batch.run(&self.0);
             self.0.state.lock().running = false;
             self.0.wake.notify_one();
             return;
@@ -88,13 +90,21 @@ impl Lane {
                 // Without a thread the work is done here and now.
                 Err(_) => {
                     while let Some(batch) = state.queue.pop_front() {
-                        parking_lot::MutexGuard::unlocked(&mut state, || batch.run());
+                        parking_lot::MutexGuard::unlocked(&mut state, || batch.run(&self.0));
                     }
                 }
             }
         }
         drop(state);
         self.0.wake.notify_one();
+    }
+
+    /// Waits for everything submitted so far; the first error since the last call.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        match self.last().wait() {
+            Err(forbidden @ Error::HostSyncForbidden { .. }) => Err(forbidden),
+            _ => self.0.state.lock().failed.take().map_or(Ok(()), Err),
+        }
     }
 
     /// The event of the last batch submitted.
@@ -112,7 +122,7 @@ impl Shared {
             {
                 state.running = true;
                 drop(state);
-                batch.run();
+                batch.run(self);
                 state = self.state.lock();
                 state.running = false;
                 continue;
@@ -123,7 +133,7 @@ impl Shared {
 }
 
 impl Batch {
-    fn run(self) {
+    fn run(self, lane: &Shared) {
         let Batch { work, keep, after, done } = self;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             for event in after {
@@ -134,6 +144,9 @@ impl Batch {
         let outcome = outcome.unwrap_or_else(|panic| Err(Error::Execution(panic_message(&*panic))));
         // Memory that only this batch still held goes before anybody hears that it is done.
         drop(keep);
+        if let Err(error) = &outcome {
+            lane.state.lock().failed.get_or_insert_with(|| error.clone());
+        }
         done.open(outcome);
     }
 }

@@ -10,7 +10,7 @@ use super::var::{bind_all, or_panic};
 use super::{At, Misuse, NodeId, ScopeKind, Var};
 use crate::dtype::DType;
 use crate::op::Op;
-use crate::runtime::Device;
+use crate::runtime::{Device, Dropped};
 
 thread_local! {
     /// The innermost open region of this thread.
@@ -22,6 +22,16 @@ pub(super) fn current(device: Device) -> u32 {
     match OPEN.get() {
         Some((d, scope)) if d == device => scope,
         _ => 0,
+    }
+}
+
+/// As [`current`], for what belongs to a region even if its operands do not show it: memory.
+#[track_caller]
+pub(super) fn current_for_memory(device: Device, op: &'static str) -> u32 {
+    match OPEN.get() {
+        Some((open, _)) if open != device => super::var::mixed(op, open, device),
+        Some((_, scope)) => scope,
+        None => 0,
     }
 }
 
@@ -207,7 +217,7 @@ impl Bound {
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        self.device.with_trace(|t| self.made.iter().for_each(|&id| t.release(id)));
+        self.made.iter().for_each(|&id| self.device.give_back(Dropped::Node(id)));
     }
 }
 
@@ -233,7 +243,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         OPEN.set(self.outer);
         if !self.closed {
-            self.device.with_trace(|t| t.abandon_scope(self.scope));
+            self.device.give_back(Dropped::Scope(self.scope));
         }
     }
 }
@@ -253,7 +263,7 @@ impl Ended {
 impl Drop for Ended {
     fn drop(&mut self) {
         if let Some(scope) = self.scope {
-            self.device.with_trace(|t| t.abandon_scope(scope));
+            self.device.give_back(Dropped::Scope(scope));
         }
     }
 }

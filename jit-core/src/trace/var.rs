@@ -189,8 +189,10 @@ impl Var {
             panic!("`{}` on an array inside a {opened}; use a `Buffer` there", op.name());
         }
         let result = device.with_trace(|t| {
+            if own.device.is_some() {
+                t.check_top_level(op.name(), own.id())?;
+            }
             let ids = bind_all(t, &all, at);
-            t.check_top_level(op.name(), ids[0])?;
             let effect = t.effect(0, op, ids[0], Some(ids[1]), ids[2], ids.get(3).copied(), at);
             let version = effect.map(|e| {
                 let (dtype, size) = (t.node(ids[0]).dtype, t.node(ids[0]).size);
@@ -415,16 +417,11 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
         .chain(snapshots.iter().map(Var::id))
         .collect();
     or_panic(device.with_trace(|t| roots.iter().try_for_each(|&r| t.check_top_level("evaluating", r))));
-    // A snapshot's own count would look like somebody who keeps the version; the place already holds one.
     evaluate(device, &roots)?;
     let events: Vec<Event> = device.with_trace(|t| {
         roots.iter().filter_map(|&r| t.storage(r).map(|s| s.written.lock().clone())).collect()
     });
-    // Batches of one stream complete in order, so the latest of these covers the others, but for their errors.
-    if let Some(failed) = events.iter().find(|e| e.is_complete().is_err()) {
-        return Ok(failed.clone());
-    }
-    Ok(events.into_iter().max_by_key(Event::sequence).unwrap_or_else(Event::complete))
+    Ok(device.join(events))
 }
 
 fn unbound(op: Op, wanted: DType, args: &[&Var]) -> Var {
