@@ -222,6 +222,20 @@ fn everything_is_given_back() {
 }
 
 #[test]
+fn a_buffer_dropped_with_a_loop_pending_is_given_back() {
+    both(|dev| {
+        let buffer = BufferVar::new(&Var::full(dev, DType::U32, 0, 2));
+        let body = |s: Vec<Var>| {
+            buffer.scatter(Op::ScatterAdd, &s[0], &s[0], None);
+            vec![op(Op::Add, &[&s[0], &lit(1u32)])]
+        };
+        drop(while_loop(dev, &[lit(0u32)], |s| op(Op::Lt, &[&s[0], &lit(3u32)]), body));
+        drop(buffer);
+        assert_eq!(dev.memory().nodes, 0, "nodes are left");
+    });
+}
+
+#[test]
 fn a_million_ops_overflow_nothing() {
     let dev = Device::interpreter(Mode::Lowered);
     let x = upload(dev, &[1u32, 2]);

@@ -8,6 +8,7 @@ mod host;
 mod launch;
 mod mathematics;
 mod passes;
+mod placement;
 mod random_ir;
 mod random_programs;
 mod recorder;

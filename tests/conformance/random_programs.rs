@@ -6,12 +6,15 @@ mod program;
 mod reduce;
 mod replay;
 mod resolve;
+mod seeded_bugs;
 mod sketch;
 
 use std::cell::{Cell, RefCell};
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
+pub(crate) use choices::Choices;
 use coverage::Coverage;
 use jit_core::runtime::Device;
 use program::Program;
@@ -41,15 +44,17 @@ fn all_devices_agree_on_random_programs() {
     });
     let coverage = total.into_inner().expect("no panic");
     // Shown where output is not captured, and in failures.
-    println!("{coverage}");
+    let _ = writeln!(std::io::stdout(), "{coverage}");
     let (regions, effects) = coverage.shares();
     assert!(regions >= 30 && effects >= 20 && coverage.mean_live_ops() >= 15, "{coverage}");
-    assert!(coverage.rarest().1 >= 200, "{coverage}");
+    // 200 of each op, with as many programs as there are by default.
+    assert!(coverage.rarest().1 >= programs as usize / 25, "{coverage}");
 }
 
 /// Runs so many programs on all devices.
 fn check(seed: u8, programs: u32) -> Coverage {
     let coverage = RefCell::new(Coverage::default());
+    let count = Cell::new(0);
     let failed = Cell::new(None);
     let outcome = runner(seed, programs).run(&sketches(), |sketch| {
         let program = resolve(&sketch);
@@ -57,7 +62,7 @@ fn check(seed: u8, programs: u32) -> Coverage {
         // Once something has failed, its simplest form is looked for.
         let outcome = match failed.get() {
             Some(run) => compare_run(&program, run),
-            None => compare(&program).map_err(|Failure { run, why }| {
+            None => compare(&program, count.replace(count.get() + 1)).map_err(|Failure { run, why }| {
                 failed.set(Some(run));
                 why
             }),
@@ -84,9 +89,11 @@ fn runner(seed: u8, cases: u32) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]))
 }
 
-/// Compares all devices with the reference, and the reference with itself where everything is evaluated at once.
-fn compare(program: &Program) -> Result<(), Failure> {
-    (0..runs().len()).try_for_each(|run| compare_run(program, run).map_err(|why| Failure { run, why }))
+/// Compares devices with the reference, and the reference with itself where everything is evaluated at once. Of the
+/// code generators, whose compilations take most of the time, each program meets one.
+fn compare(program: &Program, number: usize) -> Result<(), Failure> {
+    let generators = (2..runs().len()).skip(number % 3).step_by(3);
+    (0..2).chain(generators).try_for_each(|run| compare_run(program, run).map_err(|why| Failure { run, why }))
 }
 
 /// The run that failed, and what came out.

@@ -6,10 +6,14 @@
 //! done by the host's f64 library (against which accuracy is measured, never bits).
 
 mod memory;
+#[cfg(feature = "seeded-bugs")]
+mod seeded;
 
 use std::sync::Arc;
 
 use memory::Memory;
+#[cfg(feature = "seeded-bugs")]
+pub use seeded::{ALL_SEEDED_BUGS, SeededBug};
 
 use crate::backend::{
     Allocation, Backend, Caps, CompiledKernel, DeviceKind, Launch, PassLevel, allocate_host,
@@ -35,6 +39,8 @@ pub enum Mode {
 /// The interpreter as a backend.
 pub struct Interpreter {
     caps: Caps,
+    #[cfg(feature = "seeded-bugs")]
+    bug: Option<SeededBug>,
 }
 
 impl Interpreter {
@@ -45,7 +51,17 @@ impl Interpreter {
             Mode::NodeByNode => ("reference interpreter, node by node", PassLevel::LowerOnly),
             Mode::Oracle => ("reference interpreter, f64 library", PassLevel::None),
         };
-        Interpreter { caps: Caps { kind: DeviceKind::Interpreter, description: name.to_owned(), passes } }
+        Interpreter {
+            caps: Caps { kind: DeviceKind::Interpreter, description: name.to_owned(), passes },
+            #[cfg(feature = "seeded-bugs")]
+            bug: None,
+        }
+    }
+
+    /// The reference with a fault.
+    #[cfg(feature = "seeded-bugs")]
+    pub fn with_bug(bug: SeededBug) -> Self {
+        Interpreter { bug: Some(bug), ..Interpreter::new(Mode::Lowered) }
     }
 }
 
@@ -55,7 +71,11 @@ impl Backend for Interpreter {
     }
 
     fn compile(&self, program: &Program) -> Result<Arc<dyn CompiledKernel>, Error> {
-        Ok(Arc::new(Kernel { program: program.clone() }))
+        Ok(Arc::new(Kernel {
+            program: program.clone(),
+            #[cfg(feature = "seeded-bugs")]
+            bug: self.bug,
+        }))
     }
 
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {
@@ -65,12 +85,17 @@ impl Backend for Interpreter {
 
 struct Kernel {
     program: Program,
+    #[cfg(feature = "seeded-bugs")]
+    bug: Option<SeededBug>,
 }
 
 impl CompiledKernel for Kernel {
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), Error> {
-        // SAFETY: the caller promises what `run` asks for.
-        unsafe { run(&self.program, launch) };
+        // SAFETY: the caller promises what `new` asks for.
+        let lane = unsafe { Lane::new(&self.program, launch) };
+        #[cfg(feature = "seeded-bugs")]
+        let lane = Lane { bug: self.bug, ..lane };
+        lane.run_all(launch.lanes);
         Ok(())
     }
 }
@@ -80,48 +105,8 @@ impl CompiledKernel for Kernel {
 /// # Safety
 /// As for [`CompiledKernel::launch`].
 pub unsafe fn run(program: &Program, launch: &Launch<'_>) {
-    // SAFETY: the caller promises that the arguments are valid and match the parameters.
-    let memory = unsafe { Memory::new(program, launch.args) };
-    let reductions = program.reductions();
-    let mut lane = Lane {
-        program,
-        memory,
-        values: vec![0; program.values.len()],
-        index: 0,
-        base: launch.base,
-        reduced: vec![0; reductions.len()],
-    };
-
-    // Chunk results of each reduction, combined in the order that depends on the number of lanes alone.
-    let chunk = reduce::chunk_len(launch.lanes);
-    let mut results: Vec<Vec<u64>> = vec![Vec::new(); reductions.len()];
-    let mut accumulators = vec![[0; reduce::ACCUMULATORS]; reductions.len()];
-    for index in 0..launch.lanes {
-        if index % chunk == 0 {
-            for (acc, &(op, ty)) in accumulators.iter_mut().zip(&reductions) {
-                *acc = [scalar::identity(op, ty); reduce::ACCUMULATORS];
-            }
-        }
-        lane.index = index;
-        lane.block(&program.body);
-        for ((acc, &(op, ty)), &value) in accumulators.iter_mut().zip(&reductions).zip(&lane.reduced) {
-            let slot = &mut acc[(index % chunk) as usize % reduce::ACCUMULATORS];
-            *slot = scalar::evaluate(op, ty, ty, &[*slot, value]);
-        }
-        if index % chunk == chunk - 1 || index == launch.lanes - 1 {
-            for ((acc, &(op, ty)), out) in accumulators.iter_mut().zip(&reductions).zip(&mut results) {
-                out.push(reduce::fold_accumulators(op, ty, acc));
-            }
-        }
-    }
-
-    if let Some(finish) = &program.finish {
-        lane.index = 0;
-        for ((&param, &(op, ty)), chunks) in finish.params.iter().zip(&reductions).zip(results) {
-            lane.values[param.index()] = reduce::fold_chunk_results(op, ty, chunks);
-        }
-        lane.block(finish);
-    }
+    // SAFETY: the caller promises what `new` asks for.
+    unsafe { Lane::new(program, launch) }.run_all(launch.lanes);
 }
 
 /// One lane in execution.
@@ -134,9 +119,65 @@ struct Lane<'a> {
     base: u64,
     /// What this lane contributes to each reduction.
     reduced: Vec<u64>,
+    #[cfg(feature = "seeded-bugs")]
+    bug: Option<SeededBug>,
 }
 
-impl Lane<'_> {
+impl<'a> Lane<'a> {
+    /// # Safety
+    /// As for [`CompiledKernel::launch`], while this value lives.
+    unsafe fn new(program: &'a Program, launch: &Launch<'a>) -> Self {
+        Lane {
+            program,
+            // SAFETY: the caller promises that the arguments are valid and match the parameters.
+            memory: unsafe { Memory::new(program, launch.args) },
+            values: vec![0; program.values.len()],
+            index: 0,
+            base: launch.base,
+            reduced: vec![0; program.reductions().len()],
+            #[cfg(feature = "seeded-bugs")]
+            bug: None,
+        }
+    }
+
+    /// Runs the body on each lane, then the finish.
+    fn run_all(mut self, lanes: u64) {
+        let program = self.program;
+        let reductions = program.reductions();
+        // Chunk results of each reduction, combined in the order that depends on the number of lanes alone.
+        let chunk = reduce::chunk_len(lanes);
+        let mut results: Vec<Vec<u64>> = vec![Vec::new(); reductions.len()];
+        let mut accumulators = vec![[0; reduce::ACCUMULATORS]; reductions.len()];
+        for index in 0..lanes {
+            if index % chunk == 0 {
+                for (acc, &(op, ty)) in accumulators.iter_mut().zip(&reductions) {
+                    *acc = [scalar::identity(op, ty); reduce::ACCUMULATORS];
+                }
+            }
+            self.index = index;
+            self.block(&program.body);
+            #[cfg(feature = "seeded-bugs")]
+            self.spoil_reductions(&reductions, lanes);
+            for ((acc, &(op, ty)), &value) in accumulators.iter_mut().zip(&reductions).zip(&self.reduced) {
+                let slot = &mut acc[(index % chunk) as usize % reduce::ACCUMULATORS];
+                *slot = self.compute(op, ty, ty, &[*slot, value]);
+            }
+            if index % chunk == chunk - 1 || index == lanes - 1 {
+                for ((acc, &(op, ty)), out) in accumulators.iter_mut().zip(&reductions).zip(&mut results) {
+                    out.push(reduce::fold_accumulators(op, ty, acc));
+                }
+            }
+        }
+
+        if let Some(finish) = &program.finish {
+            self.index = 0;
+            for ((&param, &(op, ty)), chunks) in finish.params.iter().zip(&reductions).zip(results) {
+                self.values[param.index()] = reduce::fold_chunk_results(op, ty, chunks);
+            }
+            self.block(finish);
+        }
+    }
+
     fn block(&mut self, block: &Block) {
         let mut reduction = 0;
         for inst in &block.insts {
@@ -153,6 +194,10 @@ impl Lane<'_> {
         match inst.op {
             Op::Loop => return self.run_loop(inst),
             Op::If => {
+                #[cfg(feature = "seeded-bugs")]
+                if self.has(SeededBug::OtherSideHappens) && self.get(inst.args[0]) != 0 {
+                    self.block(&inst.blocks[1]);
+                }
                 let taken = &inst.blocks[usize::from(self.get(inst.args[0]) == 0)];
                 self.block(taken);
                 return self.assign(&inst.results, &taken.yields);
@@ -184,6 +229,8 @@ impl Lane<'_> {
                     let old = self.memory.read(inst.param(), at);
                     let mask = self.program.dtype(inst.result()).mask();
                     self.memory.write(inst.param(), at, old.wrapping_add(1) & mask);
+                    #[cfg(feature = "seeded-bugs")]
+                    let old = if self.has(SeededBug::AtomicIncGivesNew) { (old + 1) & mask } else { old };
                     old
                 }
             },
@@ -196,6 +243,14 @@ impl Lane<'_> {
     fn run_loop(&mut self, inst: &Inst) {
         let [condition, body] = &inst.blocks[..] else { unreachable!("a loop has two blocks") };
         self.assign(&condition.params, &inst.args);
+        #[cfg(feature = "seeded-bugs")]
+        if self.has(SeededBug::LoopRunsOnce) {
+            self.block(condition);
+            if self.get(condition.yields[0]) == 0 {
+                self.block(body);
+                self.assign(&condition.params, &body.yields);
+            }
+        }
         loop {
             self.block(condition);
             if self.get(condition.yields[0]) == 0 {
@@ -214,7 +269,7 @@ impl Lane<'_> {
             None => value,
             Some(op) => {
                 let ty = self.program.dtype(inst.args[0]);
-                scalar::evaluate(op, ty, ty, &[self.memory.read(inst.param(), at), value])
+                self.compute(op, ty, ty, &[self.memory.read(inst.param(), at), value])
             }
         };
         self.memory.write(inst.param(), at, combined);
@@ -222,6 +277,10 @@ impl Lane<'_> {
 
     /// The element an indexed memory op touches, if its mask and the bounds allow it.
     fn element(&self, inst: &Inst) -> Option<u64> {
+        #[cfg(feature = "seeded-bugs")]
+        if let Some(wrong) = self.wrong_element(inst) {
+            return wrong;
+        }
         if inst.mask().is_some_and(|m| self.get(m) == 0) {
             return None;
         }
@@ -249,7 +308,15 @@ impl Lane<'_> {
         if inst.op.class() == Class::Math {
             return library(inst.op, ty, args);
         }
-        scalar::evaluate(inst.op, ty, self.program.dtype(inst.result()), args)
+        self.compute(inst.op, ty, self.program.dtype(inst.result()), args)
+    }
+
+    fn compute(&self, op: Op, ty: DType, out: DType, args: &[u64]) -> u64 {
+        #[cfg(feature = "seeded-bugs")]
+        if let Some(wrong) = self.bug.and_then(|bug| bug.evaluate(op, ty, out, args)) {
+            return wrong;
+        }
+        scalar::evaluate(op, ty, out, args)
     }
 
     fn get(&self, value: Value) -> u64 {
@@ -258,6 +325,13 @@ impl Lane<'_> {
 
     /// Assigns in parallel: all sources are read before any target is written.
     fn assign(&mut self, targets: &[Value], sources: &[Value]) {
+        #[cfg(feature = "seeded-bugs")]
+        if self.has(SeededBug::LoopStateSequential) {
+            for (target, source) in targets.iter().zip(sources) {
+                self.values[target.index()] = self.get(*source);
+            }
+            return;
+        }
         let values: smallvec::SmallVec<[u64; 16]> = sources.iter().map(|&s| self.get(s)).collect();
         for (target, value) in targets.iter().zip(values) {
             self.values[target.index()] = value;

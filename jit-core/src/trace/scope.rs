@@ -47,7 +47,8 @@ pub(crate) struct Scope {
 /// A buffer used in a scope.
 #[derive(Clone, Copy)]
 struct Slot {
-    place: PlaceKey,
+    /// The place, held until the region closes: its current version may be this very region's.
+    place: Option<PlaceKey>,
     /// The `memory` node.
     node: NodeId,
     written: bool,
@@ -209,7 +210,7 @@ impl Scopes {
         dying.extend(record.condition.take());
         for slot in record.slots.drain(..) {
             dying.push(slot.node);
-            dying.extend(release_place(slot.place));
+            dying.extend(slot.place.and_then(&mut *release_place));
         }
         record.dead = true;
         self.reuse(scope);
@@ -409,9 +410,10 @@ impl Trace {
         for &scope in scopes {
             for i in 0..self.scopes.get(scope).slots.len() {
                 let slot = self.scopes.get(scope).slots[i];
-                let found = memories.iter().position(|m| m.0 == slot.place);
+                let place = slot.place.expect("a region closes once");
+                let found = memories.iter().position(|m| m.0 == place);
                 let which = found.unwrap_or_else(|| {
-                    memories.push((slot.place, false));
+                    memories.push((place, false));
                     memories.len() - 1
                 });
                 memories[which].1 |= slot.written;
@@ -474,6 +476,13 @@ impl Trace {
                 }
             }
         }
+        for &scope in scopes {
+            for i in 0..self.scopes.get(scope).slots.len() {
+                if let Some(place) = self.scopes.get_mut(scope).slots[i].place.take() {
+                    self.release_place(place);
+                }
+            }
+        }
         self.release(node);
         results
     }
@@ -484,7 +493,7 @@ impl Trace {
         if scope == 0 {
             return self.places[place].current;
         }
-        if let Some(slot) = self.scopes.get_mut(scope).slots.iter_mut().find(|s| s.place == place) {
+        if let Some(slot) = self.scopes.get_mut(scope).slots.iter_mut().find(|s| s.place == Some(place)) {
             slot.written |= written;
             return slot.node;
         }
@@ -493,7 +502,7 @@ impl Trace {
         let node = self.slab.insert(&Key::new(Op::Memory, dtype, size, &[], 0), scope, opened);
         self.scopes.node_made(scope);
         self.retain_place(place);
-        self.scopes.get_mut(scope).slots.push(Slot { place, node, written, which: 0 });
+        self.scopes.get_mut(scope).slots.push(Slot { place: Some(place), node, written, which: 0 });
         node
     }
 

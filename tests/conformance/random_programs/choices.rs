@@ -36,32 +36,24 @@ pub(crate) fn special(c: &mut Choices<'_>, dtype: DType) -> u64 {
         return c.next(2) as u64;
     }
     let sign = 1 << (dtype.bits() - 1);
+    let any =
+        |c: &mut Choices<'_>| (c.next(1 << 16) as u64).wrapping_mul(0x0001_0001_0001_0001) & dtype.mask();
     if dtype.is_float() {
-        let values = [
-            0.0,
-            1.0,
-            -1.0,
-            0.5,
-            2.0,
-            -0.0,
-            3.0,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            f64::NAN,
-            0.1,
-            -7.25,
-            1e30,
-        ];
+        // Halfway between two f16 but for a bit that f32 has no room for.
+        let near_tie = 1.0 + f64::from_bits((1023 - 11) << 52) + f64::from_bits((1023 - 40) << 52);
+        let (zero, infinity) = (0.0, f64::INFINITY);
+        let values =
+            [zero, 1.0, -1.0, 0.5, 2.0, -0.0, -0.0, zero, infinity, -infinity, f64::NAN, 0.1, near_tie];
         return match c.next(16) {
             13 => 1,
-            14 => sign | 0x3,
-            15 => c.next(1 << 16) as u64 * 0x0001_0001_0001_0001 & dtype.mask(),
+            14 => scalar::cast(DType::F64, dtype, (-7e9f64).to_bits()),
+            15 => any(c),
             i => scalar::cast(DType::F64, dtype, values[i].to_bits()),
         };
     }
     let values = [0, 1, 2, dtype.mask(), 3, sign, sign - 1, 4, 5, 7, u64::from(dtype.bits()), 10, 100, 64];
     match c.next(16) {
         i @ 0..14 => values[i] & dtype.mask(),
-        _ => c.next(1 << 16) as u64 * 0x0001_0001_0001_0001 & dtype.mask(),
+        _ => any(c),
     }
 }

@@ -169,24 +169,25 @@ impl Resolver {
 
     fn lane(&mut self, c: &mut Choices<'_>) {
         let width = self.width(c);
-        let first = self.any(c, width);
-        let dtype = self.info(first).dtype;
-        let takes = |op: &Op| {
-            op.is_lane()
-                && match op.rule() {
-                    Rule::Numeric => dtype != DType::Bool,
-                    Rule::Float => dtype.is_float(),
-                    Rule::Int | Rule::CountBits => dtype.is_int(),
-                    Rule::Bits => !dtype.is_float(),
-                    Rule::Bitcast => dtype != DType::Bool,
-                    _ => true,
-                }
+        // By value first, so that operands are what was computed, or by op first, so that each has its turn.
+        let (op, first) = if c.next(2) == 0 {
+            let first = self.any(c, width);
+            let dtype = self.info(first).dtype;
+            let ops: Vec<Op> = ALL_OPS.iter().copied().filter(|&op| takes(op, dtype)).collect();
+            (*c.of(&ops), first)
+        } else {
+            let ops: Vec<Op> = ALL_OPS.iter().copied().filter(|op| op.is_lane()).collect();
+            let op = *c.of(&ops);
+            let types: Vec<DType> = ALL_DTYPES.into_iter().filter(|&d| takes(op, d)).collect();
+            let dtype = *c.of(&types);
+            (op, self.operand(c, dtype, width))
         };
-        let ops: Vec<Op> = ALL_OPS.iter().copied().filter(takes).collect();
-        let op = *c.of(&ops);
+        let dtype = self.info(first).dtype;
         match op {
             Op::Cast => {
-                let to = *c.of(&ALL_DTYPES);
+                // Between floats is where rounding happens.
+                let floats = dtype.is_float() && c.next(2) == 0;
+                let to = *c.of(if floats { &ALL_DTYPES[9..] } else { &ALL_DTYPES });
                 self.apply(Op::Cast, to, vec![first]);
             }
             Op::Bitcast => {
@@ -485,8 +486,12 @@ impl Resolver {
         }
         let fixed = init.len();
         for _ in 0..c.next(4) {
-            let any = self.any(c, width);
-            init.push(any);
+            // State of one type can change places.
+            let like = if c.next(2) == 1 { init.get(fixed).copied() } else { None };
+            init.push(match like {
+                Some(like) => self.operand(c, self.info(like).dtype, width),
+                None => self.any(c, width),
+            });
         }
 
         let (outer, mark) = (self.region, self.visible.len());
@@ -526,7 +531,7 @@ impl Resolver {
             } else {
                 match c.next(4) {
                     0 => param,
-                    1 => *c.of(&alike),
+                    1 | 2 if alike.len() > 1 => *c.of(&alike),
                     _ => self.operand(c, dtype, width),
                 }
             });
@@ -627,7 +632,9 @@ impl Resolver {
         let same: Vec<Slot> = all.iter().copied().filter(|&s| self.info(s).dtype == dtype).collect();
         match c.next(8) {
             0 => self.literal(c, dtype),
-            1..=5 if same.len() > 1 => Self::recent(c, &same),
+            1..=4 if same.len() > 1 => Self::recent(c, &same),
+            // New elements hold special values; what is computed seldom does.
+            1..=5 if self.region.is_none() => self.data(c, dtype, width),
             _ if all.is_empty() => self.literal(c, dtype),
             _ => {
                 let other = Self::recent(c, &all);
@@ -727,6 +734,19 @@ impl Resolver {
     fn emit(&mut self, step: Step) {
         self.blocks.last_mut().expect("an open block").push(step);
     }
+}
+
+/// Whether an op works lane by lane on values of that type.
+fn takes(op: Op, dtype: DType) -> bool {
+    op.is_lane()
+        && match op.rule() {
+            Rule::Numeric => dtype != DType::Bool,
+            Rule::Float => dtype.is_float(),
+            Rule::Int | Rule::CountBits => dtype.is_int(),
+            Rule::Bits => !dtype.is_float(),
+            Rule::Bitcast => dtype != DType::Bool,
+            _ => true,
+        }
 }
 
 /// The scatters that memory of a type takes.

@@ -45,7 +45,7 @@ pub(crate) enum Kind {
 
 /// Sketches of programs of a few dozen ops.
 pub(crate) fn sketches() -> impl Strategy<Value = Sketch> {
-    (sizes(), sizes(), any::<[u16; 16]>(), vec(moves(2), 12..26)).prop_map(|(n, m, frame, moves)| Sketch {
+    (sizes(), sizes(), any::<[u16; 16]>(), vec(moves(2), 7..17)).prop_map(|(n, m, frame, moves)| Sketch {
         sizes: [n, m],
         frame,
         moves,
