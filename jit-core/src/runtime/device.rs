@@ -326,3 +326,24 @@ impl std::fmt::Debug for Device {
         write!(f, "Device({}, {})", self.name(), self.caps().description)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{BufferVar, Var};
+
+    #[test]
+    fn what_is_dropped_while_the_trace_is_locked_goes_with_the_next_that_locks_it() {
+        let device = Device::interpreter(Mode::Lowered);
+        let lazy = Var::counter(device, DType::U32, 4).reduce(crate::op::Op::ReduceSum);
+        let buffer = BufferVar::new(&Var::full(device, DType::F32, 0, 4));
+        let live = device.with_trace(|trace| {
+            // A drop that waited for the lock would never come back.
+            drop(lazy);
+            drop(buffer);
+            trace.slab.live()
+        });
+        assert_eq!(live, 3, "the lock's holder still sees them");
+        assert_eq!(device.memory().nodes, 0);
+    }
+}
