@@ -27,10 +27,11 @@ pub(crate) enum Share {
 }
 
 impl Pool {
-    /// A pool on which `threads` threads work at a launch, its caller among them.
+    /// A pool on which `threads` threads work at a launch. As many workers: the last one is for launches whose caller does
+    /// not take part.
     pub(crate) fn new(threads: usize) -> Result<Pool, Error> {
         let workers = ThreadPoolBuilder::new()
-            .num_threads((threads - 1).max(1))
+            .num_threads(threads)
             .thread_name(|k| format!("jit-llvm {k}"))
             .stack_size(STACK)
             .build()
