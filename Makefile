@@ -44,6 +44,9 @@ demo: deps photograph
 photograph: $(DEMO)/photograph.jpg
 
 $(DEMO)/photograph.jpg:
+	@python3 -m pip --version >/dev/null 2>&1 || { \
+	  $(SUDO) apt-get update && \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y python3-pip; }
 	mkdir -p $(DEMO)/wheel
 	python3 -m pip download --quiet --no-deps --only-binary=:all: --dest $(DEMO)/wheel matplotlib
 	python3 -c 'import glob, zipfile; z = zipfile.ZipFile(glob.glob("$(DEMO)/wheel/*.whl")[0]); open("$@", "wb").write(z.read("matplotlib/mpl-data/sample_data/grace_hopper.jpg"))'
