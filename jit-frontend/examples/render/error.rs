@@ -22,7 +22,7 @@ pub(crate) enum RenderError {
         why: String,
     },
     /// More samples than there are numbers for.
-    #[error("{width}x{height} pixels with {spp} samples each are more than 2^32 paths; take fewer")]
+    #[error("{width}x{height} pixels with {spp} samples each are 2^32 paths or more; take fewer")]
     TooManyPaths {
         /// Pixels in a row.
         width: u32,

@@ -61,6 +61,9 @@ pub(crate) struct Size(pub(crate) [u32; 2]);
 /// The largest width or height.
 const MOST: u32 = 1 << 16;
 
+/// The most pixels: the film takes 12 or 16 bytes for each.
+const MOST_PIXELS: u64 = 1 << 28;
+
 impl FromStr for Size {
     type Err = String;
 
@@ -68,6 +71,10 @@ impl FromStr for Size {
         let bad = || format!("a size is WIDTHxHEIGHT, such as 640x480, each from 1 to {MOST}");
         let (width, height) = text.split_once('x').ok_or_else(bad)?;
         let side = |text: &str| text.parse().ok().filter(|n| (1..=MOST).contains(n)).ok_or_else(bad);
-        Ok(Size([side(width)?, side(height)?]))
+        let size = [side(width)?, side(height)?];
+        if u64::from(size[0]) * u64::from(size[1]) > MOST_PIXELS {
+            return Err(format!("a picture has at most {MOST_PIXELS} pixels"));
+        }
+        Ok(Size(size))
     }
 }

@@ -34,7 +34,7 @@ impl Job {
     pub(crate) fn paths(&self) -> Result<u64, RenderError> {
         let ([width, height], spp) = (self.size, self.spp);
         let paths = u128::from(width) * u128::from(height) * u128::from(spp);
-        if paths > 1 << 32 {
+        if paths >= 1 << 32 {
             return Err(RenderError::TooManyPaths { width, height, spp });
         }
         Ok(paths as u64)

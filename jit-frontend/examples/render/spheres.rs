@@ -1,6 +1,6 @@
 //! The scene `spheres`: eight diffuse spheres in a box with a lamp, path traced.
 
-use jit_frontend::{Integer, Loop, Traverse, Truth, Vec2, Vec3};
+use jit_frontend::{Integer, Loop, Traverse, Truth, Vec2, Vec3, if_else};
 
 use crate::camera::{Camera, Ray};
 use crate::number::{Number, lit3};
@@ -184,12 +184,15 @@ impl<R: Number> Spheres<R> {
             (point.z.clone() + one()) * R::lit(0.25),
             (point.y.clone() + one()) * half.clone(),
         );
-        let textured = self.texture.nearest(&Vec2::new((point.x.clone() + one()) * half, along));
+        let at = Vec2::new((point.x.clone() + one()) * half, along);
         let sides = Vec3::select(&dx.lt(zero()), lit3(LEFT_WALL), lit3(RIGHT_WALL));
         let plain = Vec3::select(&ceiling, lit3(CEILING), lit3(FRONT_WALL));
         let plain = Vec3::select(&side, sides, plain);
-        let wall = Vec3::select(&(floor | back), textured, plain);
-        let albedo = Vec3::select(&round, values(4), wall);
+        let albedo = Vec3::select(&round, values(4), plain);
+        // A branch, so that only lanes that need the bitmap, which is large, read it.
+        let textured = (floor | back) & !round.clone();
+        let albedo =
+            if_else(&textured, (at, albedo), |(at, _)| self.texture.nearest(&at), |(_, plain)| plain);
 
         let in_frame = point.x.abs().lt(R::lit(0.6)) & (point.z.clone() - R::lit(0.5)).abs().lt(R::lit(0.7));
         Hit { lamp: ceiling & !round & in_frame, point, normal, albedo }
@@ -205,10 +208,11 @@ fn nearest_sphere<R: Number>(ray: &Ray<R>, mut distance: R) -> (R, R::Int) {
         let b = from_centre.dot(&ray.direction);
         let c = from_centre.length_squared() - R::lit(f64::from(sphere.radius * sphere.radius));
         let discriminant = b.mul_add(b.clone(), -c);
-        let root = discriminant.max(R::lit(0.0)).sqrt();
+        let root = discriminant.sqrt();
         let (first, second) = (-b.clone() - root.clone(), root - b);
         let at = R::select(&first.gt(near()), first, second);
-        let hit = discriminant.gt(R::lit(0.0)) & at.gt(near()) & at.lt(distance.clone());
+        // A ray that misses has no root: comparisons with NaN are false.
+        let hit = at.gt(near()) & at.lt(distance.clone());
         distance = R::select(&hit, at, distance);
         nearest = R::Int::select(&hit, R::Int::lit(i as i64), nearest);
     }

@@ -40,7 +40,8 @@ fn bad_arguments_are_named() {
     fails(&["--scene", "teapot", "--out", "a.png"], "rectangle, spheres");
     fails(&["--filter", "tent", "--out", "a.png"], "box, gaussian");
     fails(&[], "--out");
-    fails(&["--size", "65536x65536", "--spp", "2", "--out", "a.png"], "more than 2^32 paths");
+    fails(&["--size", "65536x4097", "--out", "a.png"], "at most 268435456 pixels");
+    fails(&["--size", "65536x4096", "--spp", "16", "--out", "a.png"], "2^32 paths or more");
     let (code, _, err) = run(&["--device", "abacus", "--out", "a.png"]);
     assert_eq!(code, 1);
     assert!(err.contains("`abacus` names no device"), "{err}");
