@@ -157,3 +157,12 @@ fn an_event_of_several_arrays_carries_the_error_of_any() {
     assert!(both.wait().is_err());
     assert_eq!(read::<u32>(&good), [7, 8]);
 }
+
+#[test]
+fn reading_more_than_the_host_can_hold_is_an_error() {
+    let (dev, _) = faulty();
+    let huge = Var::full(dev, DType::F32, 0, 1 << 50);
+    let error = huge.read().expect_err("no host has that");
+    assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested == 1 << 52), "{error}");
+    assert_eq!(read::<u32>(&Var::full(dev, DType::U32, 7, 3)), [7; 3]);
+}

@@ -22,4 +22,4 @@ pub use event::{Event, forbid_host_sync};
 pub(crate) use history::History;
 pub use history::{CacheOutcome, KernelRecord};
 pub(crate) use lane::Lane;
-pub(crate) use storage::Storage;
+pub(crate) use storage::{Storage, host_bytes};

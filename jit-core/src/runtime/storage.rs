@@ -62,10 +62,12 @@ impl Storage {
     }
 
     /// A copy of all bytes. The caller has waited for what writes them.
-    pub(crate) fn bytes_copy(&self) -> Vec<u8> {
+    pub(crate) fn bytes_copy(&self) -> Result<Vec<u8>, Error> {
+        let mut copy = host_bytes(self.bytes() as u64)?;
         // SAFETY: the allocation has that many bytes, initialised by the work that was waited for; whoever holds the
         // array keeps later work from writing in place.
-        unsafe { std::slice::from_raw_parts(self.ptr(), self.bytes()) }.to_vec()
+        copy.extend_from_slice(unsafe { std::slice::from_raw_parts(self.ptr(), self.bytes()) });
+        Ok(copy)
     }
 
     /// Bytes of the elements.
@@ -80,4 +82,15 @@ impl Drop for Storage {
             self.pool.give_back(block);
         }
     }
+}
+
+/// Room for `bytes` bytes on the host: an error, where the allocator would end the process.
+pub(crate) fn host_bytes(bytes: u64) -> Result<Vec<u8>, Error> {
+    let mut room = Vec::new();
+    let fits = usize::try_from(bytes).is_ok_and(|bytes| room.try_reserve_exact(bytes).is_ok());
+    if fits {
+        return Ok(room);
+    }
+    let holders = "the host has no room for the copy".to_owned();
+    Err(Error::OutOfMemory { requested: bytes, in_use: 0, cached: 0, holders })
 }

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::ir::Program;
 use crate::op::{Class, Op};
 use crate::plan::{self, Canonical, Step};
-use crate::runtime::{Device, Dropped, Event, evaluate};
+use crate::runtime::{Device, Dropped, Event, evaluate, host_bytes};
 
 /// An array, evaluated or not, or a size-1 literal that no device knows yet.
 pub struct Var {
@@ -238,7 +238,7 @@ impl Var {
     pub fn read(&self) -> Result<Vec<u8>, Error> {
         region::forbid("reading an array");
         let Some(device) = self.device else {
-            return Ok(literal_bytes(self.dtype, self.payload, 1));
+            return literal_bytes(self.dtype, self.payload, 1);
         };
         or_panic(device.with_trace(|t| t.check_top_level("reading an array", self.id())));
         evaluate(device, &[self.id()])?;
@@ -247,11 +247,11 @@ impl Var {
             (t.storage(self.id()).cloned(), node.payload, node.size)
         });
         let Some(storage) = storage else {
-            return Ok(literal_bytes(self.dtype, payload, size));
+            return literal_bytes(self.dtype, payload, size);
         };
         let written = storage.written.lock().clone();
         written.wait()?;
-        Ok(storage.bytes_copy())
+        storage.bytes_copy()
     }
 
     /// Whether [`read`](Self::read) may be called.
@@ -431,10 +431,12 @@ fn unbound(op: Op, wanted: DType, args: &[&Var]) -> Var {
     Var::literal(dtype, fold(op, *types.last().expect("operands"), dtype, &bits))
 }
 
-fn literal_bytes(dtype: DType, bits: u64, size: u64) -> Vec<u8> {
+fn literal_bytes(dtype: DType, bits: u64, size: u64) -> Result<Vec<u8>, Error> {
     let bytes = bits.to_ne_bytes();
     let one = if cfg!(target_endian = "big") { &bytes[8 - dtype.size()..] } else { &bytes[..dtype.size()] };
-    one.repeat(size as usize)
+    let mut all = host_bytes(size.saturating_mul(one.len() as u64))?;
+    (0..size).for_each(|_| all.extend_from_slice(one));
+    Ok(all)
 }
 
 /// The device of the bound ones.
