@@ -11,6 +11,7 @@ use jit_core::ir::Program;
 use jit_core::op::Op;
 use jit_core::runtime::{Device, DeviceOptions};
 use jit_core::trace::{BufferVar, Var, eval};
+use parking_lot::Mutex;
 
 use crate::host::{lit, read, upload};
 
@@ -21,6 +22,8 @@ struct Faults {
     allocate: AtomicUsize,
     launch: AtomicUsize,
     panic: AtomicUsize,
+    /// What else happens while a kernel compiles.
+    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 fn due(counter: &AtomicUsize) -> bool {
@@ -46,6 +49,9 @@ impl Backend for Faulty {
     }
 
     fn compile(&self, program: &Program) -> Result<Arc<dyn CompiledKernel>, Error> {
+        if let Some(meanwhile) = self.faults.meanwhile.lock().take() {
+            meanwhile();
+        }
         if due(&self.faults.compile) {
             return Err(Error::Compile { log: "planned".to_owned(), program: program.to_string() });
         }
@@ -165,4 +171,22 @@ fn reading_more_than_the_host_can_hold_is_an_error() {
     let error = huge.read().expect_err("no host has that");
     assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested == 1 << 52), "{error}");
     assert_eq!(read::<u32>(&Var::full(dev, DType::U32, 7, 3)), [7; 3]);
+}
+
+#[test]
+fn memory_that_a_plan_overwrites_is_out_of_reach_while_it_compiles() {
+    let (dev, faults) = faulty();
+    let buffer = BufferVar::new(&upload(dev, &[1i32, 2, 3]));
+    let negated = Var::apply(Op::Neg, DType::I32, &[&buffer.value()]);
+    buffer.scatter(Op::Scatter, &lit(50i32), &Var::counter(dev, DType::U32, 2), None);
+    let (send, receive) = std::sync::mpsc::channel();
+    let held = negated.clone();
+    *faults.meanwhile.lock() = Some(Box::new(move || {
+        // Equal to the array that had no handle when the plan was made.
+        let twice = Var::apply(Op::Neg, DType::I32, &[&held]);
+        send.send(twice).expect("the test waits");
+    }));
+    eval(&[&negated], &[&buffer]).expect("evaluation").wait().expect("execution");
+    assert_eq!(read::<i32>(&receive.recv().expect("sent")), [1, 2, 3]);
+    assert_eq!(read::<i32>(&buffer.value()), [50, 50, 3]);
 }

@@ -61,6 +61,11 @@ impl Canonical {
         }
     }
 
+    /// Whether memory changes.
+    pub(crate) fn has_effects(&self) -> bool {
+        self.effects
+    }
+
     /// Whether anything outside of this graph holds a count on a node.
     pub(crate) fn held_outside(&self, trace: &Trace, number: u32) -> bool {
         trace.node(self.order[number as usize]).refs > self.edges[number as usize]

@@ -2,7 +2,8 @@
 //!
 //! One critical section writes the canonical form, finds or makes the plan and snapshots what it refers to; compiling
 //! and allocating happen outside of it; a second one turns the nodes into evaluated ones. The nodes that the plan
-//! evaluates are retained in between, so a concurrent drop cannot free them.
+//! evaluates are retained in between, so a concurrent drop cannot free them; and tracing reaches no operands of
+//! operands meanwhile, so that nobody gets hold of memory that the plan overwrites.
 
 use std::sync::Arc;
 
@@ -72,15 +73,9 @@ pub(crate) fn evaluate(device: Device, roots: &[NodeId]) -> Result<(), Error> {
     let Some(snapshot) = device.with_trace(|trace| evaluator.snapshot(trace, roots, fuse)) else {
         return Ok(());
     };
+    let in_flight = InFlight { device, evaluated: &snapshot.evaluated };
     let done = Event::pending();
-    let prepared = evaluator.prepare(device, &snapshot, &done);
-    let (batch, small, slots, written) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            device.with_trace(|trace| snapshot.evaluated.iter().for_each(|&id| trace.release(id)));
-            return Err(error);
-        }
-    };
+    let (batch, small, slots, written) = evaluator.prepare(device, &snapshot, &done)?;
     for storage in written {
         *storage.written.lock() = done.clone();
     }
@@ -91,12 +86,27 @@ pub(crate) fn evaluate(device: Device, roots: &[NodeId]) -> Result<(), Error> {
                 Memory::Slot(slot) => &slots[slot as usize],
             };
             trace.set_evaluated(id, Arc::clone(storage));
-            trace.release(id);
         }
     });
+    drop(in_flight);
     // Under the evaluator's lock, so that the lane's order is the order of planning.
     shared.lane.submit(batch, small);
     Ok(())
+}
+
+/// A plan between its snapshot and its end, whether that is its commit, an error, or a panic of the backend.
+struct InFlight<'a> {
+    device: Device,
+    evaluated: &'a [NodeId],
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.device.with_trace(|trace| {
+            trace.in_flight = false;
+            self.evaluated.iter().for_each(|&id| trace.release(id));
+        });
+    }
 }
 
 type Prepared = (Batch, bool, Vec<Arc<Storage>>, Vec<Arc<Storage>>);
@@ -164,6 +174,7 @@ impl Evaluator {
         let slot_sizes = plan.slots.iter().map(|&(_, number)| node(number).size).collect();
         let evaluated: Vec<NodeId> = plan.evaluated.iter().map(|&(n, _)| order[n as usize]).collect();
         evaluated.iter().for_each(|&id| trace.retain(id));
+        trace.in_flight = self.canonical.has_effects();
         Some(Snapshot { plan, evaluated, leaves, slot_sizes, launches })
     }
 

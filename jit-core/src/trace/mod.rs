@@ -73,6 +73,9 @@ pub(crate) struct Trace {
     labels: FxHashMap<NodeId, Box<str>>,
     /// Whether to fold, simplify and merge equal nodes; off only where the passes are checked against it.
     simplify: bool,
+    /// Whether a plan with effects is between its snapshot and its commit. It counts on nobody getting hold of nodes that
+    /// had no handle, so simplification then leaves operands of operands alone.
+    pub(crate) in_flight: bool,
     stamp: u32,
 }
 
@@ -89,6 +92,7 @@ impl Trace {
             parts: FxHashMap::default(),
             labels: FxHashMap::default(),
             simplify,
+            in_flight: false,
             stamp: 0,
         }
     }

@@ -80,12 +80,13 @@ impl Trace {
         let node = self.node(a);
         match op {
             Op::Cast | Op::Bitcast if node.dtype == dtype => Some(a),
-            Op::Neg | Op::Not | Op::ReverseBits if node.op == op => Some(node.operands[0]),
             Op::Abs if node.op == Op::Abs => Some(a),
             Op::Abs if !dtype.is_float() && !dtype.is_signed() => Some(a),
             Op::Floor | Op::Ceil | Op::Trunc | Op::Round | Op::RoundTiesEven if is_rounding(node.op) => {
                 Some(a)
             }
+            _ if self.in_flight => None,
+            Op::Neg | Op::Not | Op::ReverseBits if node.op == op => Some(node.operands[0]),
             Op::Bitcast if node.op == Op::Bitcast && self.node(node.operands[0]).dtype == dtype => {
                 Some(node.operands[0])
             }
@@ -144,7 +145,7 @@ impl Trace {
                 Some(product)
             }
             // A condition asked the other way round.
-            (Op::Select, &[c, a, b]) if self.node(c).op == Op::Not => {
+            (Op::Select, &[c, a, b]) if self.node(c).op == Op::Not && !self.in_flight => {
                 let c = self.node(c).operands[0];
                 let scope = args.iter().map(|&x| self.node(x).scope).fold(0, |s, t| self.deeper(s, t));
                 Some(self.pure(&Key::new(Op::Select, dtype, size, &[c, b, a], 0), scope, at))
