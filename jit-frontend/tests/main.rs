@@ -1,6 +1,7 @@
 //! The public API on every device that is there: what programs written against it see.
 
 mod arrays;
+mod attacks;
 mod control;
 mod devices;
 mod math;

@@ -190,3 +190,18 @@ fn memory_that_a_plan_overwrites_is_out_of_reach_while_it_compiles() {
     assert_eq!(read::<i32>(&receive.recv().expect("sent")), [1, 2, 3]);
     assert_eq!(read::<i32>(&buffer.value()), [50, 50, 3]);
 }
+
+#[test]
+fn a_compiler_that_panics_leaves_the_arrays_as_they_were() {
+    let (dev, faults) = faulty();
+    let buffer = BufferVar::new(&upload(dev, &[1u32, 2]));
+    let counts = buffer.atomic_inc(&lit(0u32), None);
+    let nodes = dev.memory().nodes;
+    *faults.meanwhile.lock() = Some(Box::new(|| panic!("planned panic")));
+    let outcome =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(eval(&[&counts], &[&buffer]))));
+    assert!(outcome.is_err());
+    assert_eq!(dev.memory().nodes, nodes);
+    assert_eq!(read::<u32>(&counts), [1]);
+    assert_eq!(read::<u32>(&buffer.value()), [2, 2], "the effect ran once");
+}

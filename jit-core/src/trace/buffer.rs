@@ -110,7 +110,7 @@ impl BufferVar {
         let at = Location::caller();
         let lanes: SmallVec<[&Var; 2]> = [index].into_iter().chain(mask).collect();
         self.same_device("gather", &lanes);
-        let current = region::current_for_memory(self.device, "gather");
+        let current = region::enclosing(self.device, "gather");
         let result = self.device.with_trace(|t| {
             let ids = bind_all(t, &lanes, at);
             let memory = t.bind(current, self.key, false);
@@ -144,7 +144,7 @@ impl BufferVar {
     #[track_caller]
     fn effect(&self, op: Op, has_value: bool, lanes: &[&Var], at: &'static Location<'static>) -> Var {
         self.same_device(op.name(), lanes);
-        let current = region::current_for_memory(self.device, op.name());
+        let current = region::enclosing(self.device, op.name());
         let result = self.device.with_trace(|t| {
             let ids = bind_all(t, lanes, at);
             let target = t.bind(current, self.key, true);

@@ -25,9 +25,10 @@ pub(super) fn current(device: Device) -> u32 {
     }
 }
 
-/// As [`current`], for what belongs to a region even if its operands do not show it: memory.
+/// As [`current`], for what belongs to the open region even if its operands do not show it: effects, reads of buffers,
+/// regions. On another device than that region's they would happen once, now, instead of on the region's lanes.
 #[track_caller]
-pub(super) fn current_for_memory(device: Device, op: &'static str) -> u32 {
+pub(super) fn enclosing(device: Device, op: &'static str) -> u32 {
     match OPEN.get() {
         Some((open, _)) if open != device => super::var::mixed(op, open, device),
         Some((_, scope)) => scope,
@@ -84,7 +85,7 @@ pub fn checked_loop(
     body: impl FnOnce(Vec<Var>) -> Result<Vec<Var>, String>,
 ) -> Vec<Var> {
     let at = Location::caller();
-    let outer = current(device);
+    let outer = enclosing(device, "loop");
     let refs: Vec<&Var> = state.iter().collect();
     let initial = Bound::new(device, &refs, at);
     let scope = or_panic(device.with_trace(|t| t.open_scope(outer, ScopeKind::Loop, None, &initial.ids, at)));
@@ -133,7 +134,7 @@ pub fn checked_if(
     otherwise: impl FnOnce(Vec<Var>) -> Result<Vec<Var>, String>,
 ) -> Vec<Var> {
     let at = Location::caller();
-    let outer = current(device);
+    let outer = enclosing(device, "if");
     let all: Vec<&Var> = std::iter::once(mask).chain(arguments).collect();
     let bound = Bound::new(device, &all, at);
     let (condition, args) = (bound.ids[0], &bound.ids[1..]);
