@@ -57,7 +57,7 @@ pub fn fold_chunk(combine: Op, ty: DType, elements: &[u64]) -> u64 {
     fold_accumulators(combine, ty, &mut acc)
 }
 
-/// Folds the results of chunks (of `n` elements in all) on to the final value.
+/// Folds the results of all chunks on to the final value; the result of a single chunk is final.
 pub fn fold_chunk_results(combine: Op, ty: DType, results: Vec<u64>) -> u64 {
     match results[..] {
         [one] => one,

@@ -9,6 +9,7 @@ use jit_core::trace::Var;
 
 use crate::device::Device;
 use crate::element::{DType, Element, Float, Num};
+use crate::memory::check_index;
 use crate::operand::Operand;
 
 /// A lazy, immutable array of elements of one type.
@@ -172,15 +173,7 @@ impl<T: Element> Array<T> {
     /// Inside the closure of a loop or branch.
     #[track_caller]
     pub fn get(&self, index: usize) -> Result<T, Error> {
-        let size = self.var.size();
-        if index as u64 >= size {
-            return Err(Error::OutOfBounds {
-                op: "get",
-                location: String::new(),
-                index: index as i128,
-                size,
-            });
-        }
+        check_index("get", index, self.var.size())?;
         self.gather(index as u64).item()
     }
 

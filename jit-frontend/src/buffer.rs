@@ -7,6 +7,7 @@ use jit_core::op::Op;
 use jit_core::trace::BufferVar;
 
 use crate::element::{Bits, Element, Int, Num};
+use crate::memory::{check_index, for_each_scatter};
 use crate::operand::Operand;
 use crate::{Array, Device};
 
@@ -23,7 +24,7 @@ impl<T: Element> Buffer<T> {
     /// A place of `n` elements, all zero (false).
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// None today: memory is taken when the buffer is first evaluated, and [`Error::OutOfMemory`] comes from there.
     ///
     /// # Panics
     /// Inside the closure of a loop or branch.
@@ -35,7 +36,7 @@ impl<T: Element> Buffer<T> {
     /// A place whose current version is this array.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// As [`zeros`](Self::zeros).
     ///
     /// # Panics
     /// If the array is a literal without a device, or inside the closure of a loop or branch.
@@ -79,15 +80,7 @@ impl<T: Element> Buffer<T> {
     /// [`Error::OutOfBounds`].
     #[track_caller]
     pub fn write(&self, index: usize, value: impl Operand<T>) -> Result<(), Error> {
-        let size = self.var.size();
-        if index as u64 >= size {
-            return Err(Error::OutOfBounds {
-                op: "write",
-                location: String::new(),
-                index: index as i128,
-                size,
-            });
-        }
+        check_index("write", index, self.var.size())?;
         self.scatter(value, index as u64);
         Ok(())
     }
@@ -151,24 +144,7 @@ macro_rules! scatters {
     )*};
 }
 
-scatters! {
-    Element {
-        scatter scatter_masked Scatter "Stores values at indices";
-    }
-    Num {
-        scatter_add scatter_add_masked ScatterAdd "Adds values to the elements at indices";
-        scatter_mul scatter_mul_masked ScatterMul "Multiplies the elements at indices by values";
-        scatter_min scatter_min_masked ScatterMin "Puts the smaller of element and value at indices";
-        scatter_max scatter_max_masked ScatterMax "Puts the larger of element and value at indices";
-        scatter_minimum scatter_minimum_masked ScatterMinimum "As `scatter_min`, but a NaN wins";
-        scatter_maximum scatter_maximum_masked ScatterMaximum "As `scatter_max`, but a NaN wins";
-    }
-    Bits {
-        scatter_and scatter_and_masked ScatterAnd "Combines elements at indices with values by `and`";
-        scatter_or scatter_or_masked ScatterOr "Combines elements at indices with values by `or`";
-        scatter_xor scatter_xor_masked ScatterXor "Combines elements at indices with values by exclusive `or`";
-    }
-}
+for_each_scatter!(scatters);
 
 impl<T: Int> Buffer<T> {
     /// Adds 1 to the elements at indices; gives each lane the value from before its own addition, 0 where out of bounds.

@@ -2,6 +2,7 @@
 //!
 //! Indices are integers of any type. An index out of bounds (a negative one is) reads 0 and writes nothing.
 
+use jit_core::error::Error;
 use jit_core::op::Op;
 
 use crate::Array;
@@ -27,6 +28,31 @@ impl<T: Element> Array<T> {
         Array::from_var(self.var.gather(&index.operand(), Some(&mask.operand())))
     }
 }
+
+/// Calls a macro with the kinds of scatter: by the trait that elements must have, the methods' names, the op, what it does.
+macro_rules! for_each_scatter {
+    ($callback:ident) => {
+        $callback! {
+            Element {
+                scatter scatter_masked Scatter "Stores values at indices";
+            }
+            Num {
+                scatter_add scatter_add_masked ScatterAdd "Adds values to the elements at indices";
+                scatter_mul scatter_mul_masked ScatterMul "Multiplies the elements at indices by values";
+                scatter_min scatter_min_masked ScatterMin "Puts the smaller of element and value at indices";
+                scatter_max scatter_max_masked ScatterMax "Puts the larger of element and value at indices";
+                scatter_minimum scatter_minimum_masked ScatterMinimum "As `scatter_min`, but a NaN wins";
+                scatter_maximum scatter_maximum_masked ScatterMaximum "As `scatter_max`, but a NaN wins";
+            }
+            Bits {
+                scatter_and scatter_and_masked ScatterAnd "Combines elements at indices with values by `and`";
+                scatter_or scatter_or_masked ScatterOr "Combines elements at indices with values by `or`";
+                scatter_xor scatter_xor_masked ScatterXor "Combines elements at indices with values by exclusive `or`";
+            }
+        }
+    };
+}
+pub(crate) use for_each_scatter;
 
 macro_rules! scatters {
     ($($class:ident { $($name:ident $masked:ident $op:ident $doc:literal;)* })*) => {$(
@@ -61,21 +87,12 @@ macro_rules! scatters {
     )*};
 }
 
-scatters! {
-    Element {
-        scatter scatter_masked Scatter "Stores values at indices";
+for_each_scatter!(scatters);
+
+/// That an index of the host lies within an array.
+pub(crate) fn check_index(op: &'static str, index: usize, size: u64) -> Result<(), Error> {
+    if (index as u64) < size {
+        return Ok(());
     }
-    Num {
-        scatter_add scatter_add_masked ScatterAdd "Adds values to the elements at indices";
-        scatter_mul scatter_mul_masked ScatterMul "Multiplies the elements at indices by values";
-        scatter_min scatter_min_masked ScatterMin "Puts the smaller of element and value at indices";
-        scatter_max scatter_max_masked ScatterMax "Puts the larger of element and value at indices";
-        scatter_minimum scatter_minimum_masked ScatterMinimum "As `scatter_min`, but a NaN wins";
-        scatter_maximum scatter_maximum_masked ScatterMaximum "As `scatter_max`, but a NaN wins";
-    }
-    Bits {
-        scatter_and scatter_and_masked ScatterAnd "Combines elements at indices with values by `and`";
-        scatter_or scatter_or_masked ScatterOr "Combines elements at indices with values by `or`";
-        scatter_xor scatter_xor_masked ScatterXor "Combines elements at indices with values by exclusive `or`";
-    }
+    Err(Error::OutOfBounds { op, location: String::new(), index: index as i128, size })
 }

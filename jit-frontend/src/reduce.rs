@@ -38,13 +38,13 @@ impl<T: Num> Array<T> {
         self.binary::<T>(Op::Mul, &other).sum()
     }
 
-    /// The smallest element that is no NaN. No elements: the largest value there is (infinity for floats).
+    /// The smallest element that is no NaN. No elements, or only NaN: the largest value there is (infinity for floats).
     #[track_caller]
     pub fn reduce_min(&self) -> Array<T> {
         self.reduced(Op::ReduceMin)
     }
 
-    /// The largest element that is no NaN. No elements: the smallest value there is (-infinity for floats).
+    /// The largest element that is no NaN. No elements, or only NaN: the smallest value there is (-infinity for floats).
     #[track_caller]
     pub fn reduce_max(&self) -> Array<T> {
         self.reduced(Op::ReduceMax)

@@ -63,6 +63,11 @@ impl BufferVar {
         if let Some(opened) = region::describe_current() {
             panic!("the value of a buffer inside a {opened}; gather from it instead");
         }
+        self.current()
+    }
+
+    /// As [`value`](Self::value), for who has made sure that no region is open.
+    pub(super) fn current(&self) -> Var {
         let id = self.device.with_trace(|t| {
             let id = t.place(self.key).current;
             t.retain(id);
@@ -91,11 +96,14 @@ impl BufferVar {
         let value = if value.size() == size {
             value
         } else if value.size() == 1 {
-            let zero = Var::full(self.device, DType::Bool, 0, size);
-            // A select between equal values spreads one element over the size.
-            spread(&zero, &value)
+            let at = Location::caller();
+            let id = self.device.with_trace(|t| t.spread(value.id(), size, at));
+            Var::bound(self.device, self.dtype, id)
         } else {
-            panic!("setting a buffer of {size} elements to an array of {}", value.size());
+            panic!(
+                "setting a buffer of {size} elements to an array of {}; sizes must be equal, or the array's 1",
+                value.size()
+            );
         };
         or_panic(self.device.with_trace(|t| t.check_top_level("setting a buffer", value.id())));
         self.device.with_trace(|t| t.set_current(self.key, value.into_id()));
@@ -189,28 +197,4 @@ impl std::fmt::Debug for BufferVar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}[{}] buffer on {}", self.dtype, self.size(), self.device.name())
     }
-}
-
-impl BufferVar {
-    /// The current version, for evaluating it: allowed wherever evaluating is.
-    pub(super) fn value_for_eval(&self) -> Var {
-        let id = self.device.with_trace(|t| {
-            let id = t.place(self.key).current;
-            t.retain(id);
-            id
-        });
-        Var::bound(self.device, self.dtype, id)
-    }
-}
-
-/// One element spread over as many as `like` has.
-#[track_caller]
-fn spread(like: &Var, value: &Var) -> Var {
-    let device = like.device().expect("bound");
-    let at = Location::caller();
-    let result = device.with_trace(|t| {
-        let size = t.node(like.id()).size;
-        Ok(t.spread(value.id(), size, at))
-    });
-    Var::bound(device, value.dtype(), or_panic(result))
 }

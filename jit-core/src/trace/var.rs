@@ -409,7 +409,7 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
         }
     }
     let Some(device) = device else { return Ok(Event::complete()) };
-    let snapshots: Vec<Var> = buffers.iter().map(|b| b.value_for_eval()).collect();
+    let snapshots: Vec<Var> = buffers.iter().map(|b| b.current()).collect();
     let roots: Vec<NodeId> = values
         .iter()
         .filter(|v| v.device.is_some())
