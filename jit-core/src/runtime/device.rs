@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::interp::{Interpreter, Mode};
 use crate::runtime::lane::{Batch, Work};
 use crate::runtime::pool::Pool;
-use crate::runtime::{Evaluator, Event, History, KernelRecord, Lane, Storage};
+use crate::runtime::{Compiler, DiskCacheOptions, Evaluator, Event, History, KernelRecord, Lane, Storage};
 use crate::trace::{NodeId, PlaceKey, Trace};
 
 /// A device. Cheap to copy; lives as long as the process.
@@ -33,6 +33,8 @@ pub struct DeviceOptions {
     pub cache_bytes: usize,
     /// What compiling may do to float arithmetic.
     pub float_mode: FloatMode,
+    /// Where compiled kernels are kept between processes; none: nowhere.
+    pub disk_cache: Option<DiskCacheOptions>,
 }
 
 /// What compiling may do to float arithmetic.
@@ -53,6 +55,7 @@ impl Default for DeviceOptions {
             poison: false,
             cache_bytes: 1 << 30,
             float_mode: FloatMode::Strict,
+            disk_cache: None,
         }
     }
 }
@@ -70,11 +73,14 @@ pub struct MemoryStats {
     pub cached: u64,
     /// Kernel structures in the cache.
     pub kernels: usize,
+    /// Kernels whose code is loaded.
+    pub loaded: usize,
 }
 
 pub(crate) struct Shared {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) options: DeviceOptions,
+    pub(crate) compiler: Compiler,
     pub(crate) pool: Pool,
     pub(crate) lane: Lane,
     pub(crate) history: Mutex<History>,
@@ -103,11 +109,12 @@ impl Device {
     pub fn new(backend: Arc<dyn Backend>, options: DeviceOptions) -> Device {
         let trace = Trace::new(options.simplify);
         Device(Box::leak(Box::new(Shared {
+            compiler: Compiler::new(Arc::clone(&backend), &options),
             backend,
             pool: Pool::new(options.cache_bytes),
             lane: Lane::new(),
             history: Mutex::default(),
-            evaluator: Mutex::new(Evaluator::new(options.float_mode)),
+            evaluator: Mutex::new(Evaluator::default()),
             trace: Mutex::new(trace),
             options,
             deferred: Mutex::default(),
@@ -156,7 +163,9 @@ impl Device {
 
     /// The program of the last kernel launched, as the backend got it.
     pub fn last_program(&self) -> Option<crate::ir::Program> {
-        self.0.evaluator.lock().last_program()
+        let last = self.0.evaluator.lock().last_kernel();
+        let (entry, variant) = last?;
+        self.0.compiler.program(&entry, &variant).ok()
     }
 
     /// What the device holds.
@@ -170,6 +179,7 @@ impl Device {
                 bytes,
                 cached: self.0.pool.totals().1 as u64,
                 kernels,
+                loaded: self.0.compiler.loaded(),
             }
         })
     }

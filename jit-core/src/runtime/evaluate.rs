@@ -6,36 +6,37 @@
 //! operands meanwhile, so that nobody gets hold of memory that the plan overwrites.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use xxhash_rust::xxh3::xxh3_128;
 
 use crate::backend::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::ir::{ParamKind, Program};
+use crate::ir::{Outline, ParamKind};
 use crate::plan::{self, Canonical, Memory, Source, Step};
-use crate::runtime::cache::{KernelEntry, Variant};
+use crate::runtime::cache::{KernelEntry, MAX_LOADED, Variant};
+use crate::runtime::compiler::{Loaded, PreparedKernel};
 use crate::runtime::lane::{Batch, Work};
-use crate::runtime::{CacheOutcome, Device, Event, FloatMode, KernelCache, KernelRecord, Storage};
+use crate::runtime::structures::Structures;
+use crate::runtime::{CacheOutcome, Device, Event, KernelCache, KernelRecord, Storage};
 use crate::trace::{NodeId, Trace};
 
 /// The planning state of a device: caches and buffers that are reused.
+#[derive(Default)]
 pub(crate) struct Evaluator {
     canonical: Canonical,
-    plans: FxHashMap<u128, Vec<Arc<CachedPlan>>>,
+    plans: Structures<CachedPlan>,
     kernels: KernelCache,
-    last: Option<Arc<Variant>>,
-    /// Compilations since the caches were emptied.
-    compiled: usize,
+    last: Option<LastKernel>,
 }
 
-/// After so many compilations the caches start anew: kernels hold executable memory, of which a process has a limited
-/// number of pieces.
-const MAX_KERNELS: usize = 2048;
+type LastKernel = (Arc<KernelEntry>, Arc<Variant>);
+
+/// How many words of canonical forms are kept: 32 MiB.
+const MAX_WORDS: usize = 1 << 22;
 
 struct CachedPlan {
-    words: Vec<u64>,
     steps: Vec<CachedStep>,
     slots: Vec<(DType, u32)>,
     evaluated: Vec<(u32, Memory)>,
@@ -44,6 +45,13 @@ struct CachedPlan {
 enum CachedStep {
     Copy { from: Memory, to: Memory },
     Launch { kernel: Arc<KernelEntry>, literals: Vec<u32>, args: Vec<Source>, lanes: Option<u32> },
+}
+
+/// What goes to make room.
+#[expect(dead_code, reason = "held only to be dropped")]
+enum Unloaded {
+    Structure(Arc<KernelEntry>),
+    Kernel(Arc<Loaded>),
 }
 
 /// What a plan refers to, taken while the trace was locked.
@@ -66,9 +74,17 @@ struct LaunchData {
 
 /// Launches whatever the roots still need. Does not wait.
 pub(crate) fn evaluate(device: Device, roots: &[NodeId]) -> Result<(), Error> {
+    let result = evaluate_and_collect(device, roots, &mut Vec::new());
+    device.shared().compiler.report_trouble();
+    result
+}
+
+/// `unloaded` gets code that is no longer needed, for the caller to drop when no lock is held.
+fn evaluate_and_collect(device: Device, roots: &[NodeId], unloaded: &mut Vec<Unloaded>) -> Result<(), Error> {
     let shared = device.shared();
     let mut evaluator = shared.evaluator.lock();
     let evaluator = &mut *evaluator;
+    evaluator.make_room(shared.compiler.loaded(), unloaded);
     let fuse = shared.options.fuse;
     let Some(snapshot) = device.with_trace(|trace| evaluator.snapshot(trace, roots, fuse)) else {
         return Ok(());
@@ -112,15 +128,9 @@ impl Drop for InFlight<'_> {
 type Prepared = (Batch, bool, Vec<Arc<Storage>>, Vec<Arc<Storage>>);
 
 impl Evaluator {
-    /// Empty caches for kernels compiled in that mode.
-    pub(crate) fn new(float_mode: FloatMode) -> Evaluator {
-        let (canonical, plans) = (Canonical::default(), FxHashMap::default());
-        Evaluator { canonical, plans, kernels: KernelCache::new(float_mode), last: None, compiled: 0 }
-    }
-
-    /// The program of the last kernel launched.
-    pub(crate) fn last_program(&self) -> Option<Program> {
-        self.last.as_ref().map(|v| v.program.clone())
+    /// The last kernel launched.
+    pub(crate) fn last_kernel(&self) -> Option<LastKernel> {
+        self.last.clone()
     }
 
     /// Number of kernel structures.
@@ -128,15 +138,21 @@ impl Evaluator {
         self.kernels.len()
     }
 
+    /// Forgets plans, structures and code while there is too much of them.
+    fn make_room(&mut self, loaded: usize, unloaded: &mut Vec<Unloaded>) {
+        drop(self.plans.evict(MAX_WORDS));
+        if self.kernels.is_over_full() {
+            // Plans hold structures.
+            drop(self.plans.evict(self.plans.weight() / 2));
+            unloaded.extend(self.kernels.evict_structures().into_iter().map(Unloaded::Structure));
+        }
+        unloaded.extend(self.kernels.unload(loaded, MAX_LOADED).into_iter().map(Unloaded::Kernel));
+    }
+
     fn snapshot(&mut self, trace: &mut Trace, roots: &[NodeId], fuse: bool) -> Option<Snapshot> {
         let roots: Vec<NodeId> = roots.iter().copied().filter(|&r| !trace.node(r).is_evaluated()).collect();
         if roots.is_empty() {
             return None;
-        }
-        if self.compiled >= MAX_KERNELS {
-            self.compiled = 0;
-            self.plans.clear();
-            self.kernels.clear();
         }
         self.canonical.write(trace, &roots);
         let plan = self.plan(trace, &roots, fuse);
@@ -179,35 +195,37 @@ impl Evaluator {
     }
 
     fn plan(&mut self, trace: &Trace, roots: &[NodeId], fuse: bool) -> Arc<CachedPlan> {
-        let hash = xxh3_128(bytemuck::cast_slice(&self.canonical.words));
-        let same_hash = self.plans.entry(hash).or_default();
-        if let Some(found) = same_hash.iter().find(|p| p.words == self.canonical.words) {
-            return Arc::clone(found);
-        }
-        let plan = plan::plan(trace, &self.canonical, roots, fuse);
-        let mut steps = Vec::new();
-        let mut holes = Vec::new();
-        for step in plan.steps {
-            steps.push(match step {
-                Step::Copy { from, to } => CachedStep::Copy { from, to },
-                Step::Launch(stage) => {
-                    let numbers: FxHashMap<_, _> = stage.literals.iter().copied().collect();
-                    let kernel = self.kernels.entry(stage.program, &mut holes);
-                    let literals = holes.iter().map(|h| numbers[&h.value]).collect();
-                    CachedStep::Launch { kernel, literals, args: stage.args, lanes: stage.lanes }
-                }
-            });
-        }
-        let words = self.canonical.words.clone();
-        let cached = Arc::new(CachedPlan { words, steps, slots: plan.slots, evaluated: plan.evaluated });
-        same_hash.push(Arc::clone(&cached));
-        cached
+        let Evaluator { canonical, plans, kernels, .. } = self;
+        plans.get_or_insert_with(&canonical.words, |_| {
+            let plan = plan::plan(trace, canonical, roots, fuse);
+            let mut steps = Vec::new();
+            let mut holes = Vec::new();
+            for step in plan.steps {
+                steps.push(match step {
+                    Step::Copy { from, to } => CachedStep::Copy { from, to },
+                    Step::Launch(stage) => {
+                        let numbers: FxHashMap<_, _> = stage.literals.iter().copied().collect();
+                        let kernel = kernels.entry(stage.program, &mut holes);
+                        let literals = holes.iter().map(|h| numbers[&h.value]).collect();
+                        CachedStep::Launch { kernel, literals, args: stage.args, lanes: stage.lanes }
+                    }
+                });
+            }
+            CachedPlan { steps, slots: plan.slots, evaluated: plan.evaluated }
+        })
     }
 
     /// Compiles what is new, allocates, and writes down the work.
     fn prepare(&mut self, device: Device, snapshot: &Snapshot, done: &Event) -> Result<Prepared, Error> {
         let shared = device.shared();
         let backend = &*shared.backend;
+        let entries = snapshot.plan.steps.iter().filter_map(|step| match step {
+            CachedStep::Launch { kernel, .. } => Some(&**kernel),
+            CachedStep::Copy { .. } => None,
+        });
+        let wanted: Vec<_> =
+            entries.zip(&snapshot.launches).map(|(entry, data)| (entry, &*data.literals)).collect();
+        let mut kernels = shared.compiler.prepare(&wanted).into_iter();
         let mut slots = Vec::new();
         for (&(dtype, _), &size) in snapshot.plan.slots.iter().zip(&snapshot.slot_sizes) {
             let storage = Storage::new(backend, &shared.pool, dtype, size, done.clone())?;
@@ -233,7 +251,7 @@ impl Evaluator {
                 }
                 CachedStep::Launch { kernel: entry, args: sources, .. } => {
                     let data = launches.next().expect("one snapshot a launch");
-                    let (variant, mut cache, mut compile_time) = entry.variant(backend, &data.literals)?;
+                    let mut prepared = kernels.next().expect("one kernel a launch")?;
                     let mut counts = data.counts.iter();
                     let mut args: Vec<Arg> = sources
                         .iter()
@@ -242,35 +260,25 @@ impl Evaluator {
                             Source::Count(_) => Arg::Scalar(*counts.next().expect("one count a source")),
                         })
                         .collect();
-                    variant.push_literals(&data.literals, &mut args);
-                    for (param, source) in variant.program.params.iter().zip(sources) {
+                    prepared.variant.push_literals(&data.literals, &mut args);
+                    shared.compiler.check_lengths(entry, &mut prepared, &args, data.lanes)?;
+                    let PreparedKernel { variant, loaded, cache, time } = prepared;
+                    let outline = &loaded.outline;
+                    for (param, source) in outline.params.iter().zip(sources) {
                         if let (ParamKind::InOut, &Source::Memory(memory @ Memory::Leaf(_))) =
                             (param.kind, source)
                         {
                             written.push(Arc::clone(storage(memory)));
                         }
                     }
-                    let (kernel, again, time) = entry.kernel(backend, &variant, &args, data.lanes)?;
-                    if cache == CacheOutcome::Hit {
-                        cache = again;
-                    }
-                    compile_time += time;
-                    effort = effort.saturating_add(launch_effort(&variant.program, data.lanes));
-                    records.push(record(
-                        device,
-                        entry.number,
-                        &variant.program,
-                        &args,
-                        data.lanes,
-                        cache,
-                        compile_time,
-                    ));
-                    self.last = Some(variant);
+                    effort = effort.saturating_add(launch_effort(outline, data.lanes));
+                    records.push(record(device, entry.number, outline, &args, data.lanes, cache, time));
+                    self.last = Some((Arc::clone(entry), variant));
+                    let kernel = Arc::clone(&loaded.kernel);
                     work.push(Work::Kernel { kernel, args, lanes: data.lanes });
                 }
             }
         }
-        self.compiled += records.iter().filter(|r| r.cache != CacheOutcome::Hit).count();
         let mut history = shared.history.lock();
         records.into_iter().for_each(|r| history.push(r));
         drop(history);
@@ -289,22 +297,20 @@ impl Evaluator {
 /// Work up to this many instructions times lanes is done by the submitting thread: handing it over costs more.
 const SMALL: u64 = 1 << 14;
 
-fn launch_effort(program: &Program, lanes: u64) -> u64 {
-    let mut loops = false;
-    program.for_each_inst(&mut |inst| loops |= inst.op == crate::op::Op::Loop);
-    if loops { u64::MAX } else { lanes.saturating_mul(program.inst_count() as u64) }
+fn launch_effort(outline: &Outline, lanes: u64) -> u64 {
+    if outline.has_loop { u64::MAX } else { lanes.saturating_mul(outline.instructions) }
 }
 
 fn record(
     device: Device,
     kernel: u64,
-    program: &Program,
+    outline: &Outline,
     args: &[Arg],
     lanes: u64,
     cache: CacheOutcome,
-    compile_time: std::time::Duration,
+    compile_time: Duration,
 ) -> KernelRecord {
-    let memories = program.params.iter().zip(args).filter_map(|(param, arg)| match arg {
+    let memories = outline.params.iter().zip(args).filter_map(|(param, arg)| match arg {
         Arg::Scalar(_) => None,
         Arg::Memory { len, .. } => Some((param, len * param.dtype.size() as u64)),
     });
@@ -314,7 +320,7 @@ fn record(
         kernel,
         backend: device.kind(),
         lanes,
-        ops: program.inst_count(),
+        ops: outline.instructions as usize,
         inputs: memories.clone().filter(|(p, _)| reads(p.kind)).count(),
         outputs: memories.clone().filter(|(p, _)| writes(p.kind)).count(),
         bytes: memories.map(|(_, bytes)| bytes).sum(),

@@ -1,0 +1,114 @@
+//! What a launch needs to know of a program, without its instructions: kept beside a kernel in memory, and stored with
+//! its object on disk.
+
+use super::{Block, Param, ParamKind, Program};
+use crate::dtype::{ALL_DTYPES, DType};
+use crate::op::{ALL_OPS, Op};
+
+/// A program as seen from outside.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outline {
+    /// The parameters, in the order of a launch's arguments.
+    pub params: Vec<Param>,
+    /// The reductions in order: the combining op and the element type of each.
+    pub reductions: Vec<(Op, DType)>,
+    /// Whether there is a finish.
+    pub has_finish: bool,
+    /// Whether there is a loop.
+    pub has_loop: bool,
+    /// The number of instructions in all blocks.
+    pub instructions: u64,
+    /// Roughly the instructions that one lane executes: those in a loop count eightfold.
+    pub cost: u64,
+}
+
+impl Program {
+    /// What a launch needs to know of it.
+    pub fn outline(&self) -> Outline {
+        let mut has_loop = false;
+        self.for_each_inst(&mut |inst| has_loop |= inst.op == Op::Loop);
+        Outline {
+            params: self.params.clone(),
+            reductions: self.reductions(),
+            has_finish: self.finish.is_some(),
+            has_loop,
+            instructions: self.inst_count() as u64,
+            cost: cost(&self.body),
+        }
+    }
+}
+
+const KINDS: [ParamKind; 4] = [ParamKind::Scalar, ParamKind::In, ParamKind::Out, ParamKind::InOut];
+
+impl Outline {
+    /// Appends it as words.
+    pub(crate) fn write(&self, out: &mut Vec<u64>) {
+        let flags = u64::from(self.has_finish) | u64::from(self.has_loop) << 1;
+        out.extend([self.params.len() as u64, self.reductions.len() as u64, flags]);
+        out.extend([self.instructions, self.cost]);
+        for param in &self.params {
+            let spans = u64::from(param.spans_lanes);
+            out.extend([param.kind as u64 | (param.dtype as u64) << 8 | spans << 16, param.min_len]);
+        }
+        out.extend(self.reductions.iter().map(|&(op, dtype)| op as u64 | (dtype as u64) << 8));
+    }
+
+    /// What [`write`](Self::write) wrote; takes these words off the iterator. None if they are no outline.
+    pub(crate) fn read(words: &mut impl Iterator<Item = u64>) -> Option<Outline> {
+        let [params, reductions, flags, instructions, cost] = std::array::from_fn(|_| words.next());
+        let (params, reductions, flags) = (params?, reductions?, flags?);
+        let dtype = |word: u64| ALL_DTYPES.get((word >> 8 & 0xff) as usize).copied();
+        let param = |words: &mut dyn Iterator<Item = u64>| {
+            let (word, min_len) = (words.next()?, words.next()?);
+            let kind = *KINDS.get((word & 0xff) as usize)?;
+            Some(Param { kind, dtype: dtype(word)?, min_len, spans_lanes: word >> 16 & 1 != 0 })
+        };
+        let reduction = |words: &mut dyn Iterator<Item = u64>| {
+            let word = words.next()?;
+            Some((*ALL_OPS.get((word & 0xff) as usize)?, dtype(word)?))
+        };
+        Some(Outline {
+            params: (0..params).map(|_| param(words)).collect::<Option<_>>()?,
+            reductions: (0..reductions).map(|_| reduction(words)).collect::<Option<_>>()?,
+            has_finish: flags & 1 != 0,
+            has_loop: flags & 2 != 0,
+            instructions: instructions?,
+            cost: cost?,
+        })
+    }
+}
+
+fn cost(block: &Block) -> u64 {
+    let inst = |i: &super::Inst| {
+        let nested: u64 = i.blocks.iter().map(cost).fold(0, u64::saturating_add);
+        nested.saturating_mul(if i.op == Op::Loop { 8 } else { 1 }).saturating_add(1)
+    };
+    block.insts.iter().map(inst).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::parse;
+
+    #[test]
+    fn an_outline_survives_as_words() {
+        let program = parse(
+            "param p0: in u32 min_len 7\nparam p1: inout f64 spans_lanes\nparam p2: scalar i8\nparam p3: out f32\nbody {
+               v0: u32 = load p0
+               v1: f32 = cast v0
+               reduce_sum v1
+               reduce_max v0
+             }
+             finish (v2: f32, v3: u32) { store p3, v2 }",
+        );
+        let outline = program.expect("a program").outline();
+        assert_eq!((outline.instructions, outline.reductions.len(), outline.has_finish), (5, 2, true));
+        let mut words = Vec::new();
+        outline.write(&mut words);
+        assert_eq!(Outline::read(&mut words.iter().copied()).as_ref(), Some(&outline));
+        for len in 0..words.len() {
+            assert_eq!(Outline::read(&mut words[..len].iter().copied()), None, "{len} words");
+        }
+    }
+}
