@@ -17,9 +17,10 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `backend` | options, [`LlvmBackend`], launches |
+//! | `backend` | options, [`LlvmBackend`] |
 //! | `codegen` | the templates, by concept |
 //! | `compile` | module to object or text |
+//! | `kernel` | launches |
 //! | `orc` | object to executable memory: the unsafe code around LLVM's loader |
 //! | `pool` | blocks of lanes over threads |
 //! | `target` | the processor |
@@ -28,6 +29,7 @@
 mod backend;
 mod codegen;
 mod compile;
+mod kernel;
 mod orc;
 mod pool;
 mod target;
