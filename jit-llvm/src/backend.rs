@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use jit_core::backend::{Allocation, Backend, Caps, CompiledKernel, DeviceKind, PassLevel, allocate_host};
+use jit_core::backend::{
+    Allocation, Backend, Caps, CompiledKernel, DeviceKind, Objects, PassLevel, allocate_host,
+};
 use jit_core::error::Error;
-use jit_core::ir::Program;
+use jit_core::ir::{Outline, Program};
 
 use crate::codegen::{BODY, FINISH};
-use crate::compile;
+use crate::compile::{Compiler, failed};
 use crate::kernel::{Kernel, Maker};
 use crate::orc::Session;
 use crate::pool::Pool;
@@ -25,8 +27,8 @@ pub struct LlvmOptions {
 /// The host's processors as a backend.
 pub struct LlvmBackend {
     caps: Caps,
-    target: Arc<Target>,
-    width: u32,
+    compiler: Compiler,
+    fingerprint: String,
     session: Arc<Session>,
     pool: Arc<Pool>,
 }
@@ -55,10 +57,11 @@ impl LlvmBackend {
         }
         let session = Session::new().map_err(|why| Error::NoDevice { kind: DeviceKind::Cpu, why })?;
         let description = format!("{}, vectors of {width} lanes, {threads} threads", target.cpu);
+        let compiler = Compiler::new(target, width);
         Ok(LlvmBackend {
             caps: Caps { kind: DeviceKind::Cpu, description, passes: PassLevel::Full },
-            target: Arc::new(target),
-            width,
+            fingerprint: compiler.fingerprint(),
+            compiler,
             session,
             pool: Arc::new(Pool::new(threads)?),
         })
@@ -71,16 +74,42 @@ impl Backend for LlvmBackend {
     }
 
     fn compile(&self, program: &Program) -> Result<Arc<dyn CompiledKernel>, Error> {
-        let object = compile::object(program, &self.target, self.width)?;
-        let names = if program.finish.is_some() { &[BODY, FINISH][..] } else { &[BODY] };
-        let code = self.session.load(&object, names).map_err(|log| compile::failed(log, program))?;
-        let maker =
-            Maker { target: Arc::clone(&self.target), width: self.width, pool: Arc::clone(&self.pool) };
-        Ok(Arc::new(Kernel::new(code, program, maker)))
+        let object = self.compile_object(program)?;
+        // SAFETY: the object was made here from this program.
+        unsafe { self.load_object(program.outline(), &object) }.map_err(|log| failed(log, program))
+    }
+
+    fn objects(&self) -> Option<&dyn Objects> {
+        Some(self)
+    }
+
+    fn llvm_ir(&self, program: &Program) -> Option<String> {
+        self.compiler.ir_text(program).ok()
+    }
+
+    fn asm(&self, program: &Program) -> Option<String> {
+        self.compiler.assembly(program).ok()
     }
 
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {
         allocate_host(bytes)
+    }
+}
+
+impl Objects for LlvmBackend {
+    fn fingerprint(&self) -> &[u8] {
+        self.fingerprint.as_bytes()
+    }
+
+    fn compile_object(&self, program: &Program) -> Result<Vec<u8>, Error> {
+        self.compiler.object(program)
+    }
+
+    unsafe fn load_object(&self, outline: Outline, object: &[u8]) -> Result<Arc<dyn CompiledKernel>, String> {
+        let names = if outline.has_finish { &[BODY, FINISH][..] } else { &[BODY] };
+        let code = self.session.load(object, names)?;
+        let maker = Maker { width: self.compiler.width(), pool: Arc::clone(&self.pool) };
+        Ok(Arc::new(Kernel::new(code, outline, maker)))
     }
 }
 
@@ -89,7 +118,7 @@ impl Backend for LlvmBackend {
 /// # Errors
 /// As for [`Backend::compile`]; [`Error::Config`] for a width other than 4, 8 or 16.
 pub fn ir_text(program: &Program, width: u32) -> Result<String, Error> {
-    compile::ir_text(program, &Target::new(Processor::X86V3)?, checked_width(width)?)
+    Compiler::new(Target::new(Processor::X86V3)?, checked_width(width)?).ir_text(program)
 }
 
 fn checked_width(width: u32) -> Result<u32, Error> {

@@ -1,7 +1,7 @@
 //! What a launch needs to know of a program, without its instructions: kept beside a kernel in memory, and stored with
 //! its object on disk.
 
-use super::{Block, Param, ParamKind, Program};
+use super::{Block, Inst, Param, ParamId, ParamKind, Program};
 use crate::dtype::{ALL_DTYPES, DType};
 use crate::op::{ALL_OPS, Op};
 
@@ -12,6 +12,8 @@ pub struct Outline {
     pub params: Vec<Param>,
     /// The reductions in order: the combining op and the element type of each.
     pub reductions: Vec<(Op, DType)>,
+    /// The parameters that every lane stores to.
+    pub lane_outputs: Vec<ParamId>,
     /// Whether there is a finish.
     pub has_finish: bool,
     /// Whether there is a loop.
@@ -26,10 +28,12 @@ impl Program {
     /// What a launch needs to know of it.
     pub fn outline(&self) -> Outline {
         let mut has_loop = false;
+        let stores = self.body.insts.iter().filter(|inst| inst.op == Op::Store);
         self.for_each_inst(&mut |inst| has_loop |= inst.op == Op::Loop);
         Outline {
             params: self.params.clone(),
             reductions: self.reductions(),
+            lane_outputs: stores.map(Inst::param).collect(),
             has_finish: self.finish.is_some(),
             has_loop,
             instructions: self.inst_count() as u64,
@@ -44,19 +48,20 @@ impl Outline {
     /// Appends it as words.
     pub(crate) fn write(&self, out: &mut Vec<u64>) {
         let flags = u64::from(self.has_finish) | u64::from(self.has_loop) << 1;
-        out.extend([self.params.len() as u64, self.reductions.len() as u64, flags]);
-        out.extend([self.instructions, self.cost]);
+        out.extend([self.params.len(), self.reductions.len(), self.lane_outputs.len()].map(|len| len as u64));
+        out.extend([flags, self.instructions, self.cost]);
         for param in &self.params {
             let spans = u64::from(param.spans_lanes);
             out.extend([param.kind as u64 | (param.dtype as u64) << 8 | spans << 16, param.min_len]);
         }
         out.extend(self.reductions.iter().map(|&(op, dtype)| op as u64 | (dtype as u64) << 8));
+        out.extend(self.lane_outputs.iter().map(|param| u64::from(param.0)));
     }
 
     /// What [`write`](Self::write) wrote; takes these words off the iterator. None if they are no outline.
     pub(crate) fn read(words: &mut impl Iterator<Item = u64>) -> Option<Outline> {
-        let [params, reductions, flags, instructions, cost] = std::array::from_fn(|_| words.next());
-        let (params, reductions, flags) = (params?, reductions?, flags?);
+        let [params, reductions, outputs, flags, instructions, cost] = std::array::from_fn(|_| words.next());
+        let (params, reductions, outputs, flags) = (params?, reductions?, outputs?, flags?);
         let dtype = |word: u64| ALL_DTYPES.get((word >> 8 & 0xff) as usize).copied();
         let param = |words: &mut dyn Iterator<Item = u64>| {
             let (word, min_len) = (words.next()?, words.next()?);
@@ -70,6 +75,7 @@ impl Outline {
         Some(Outline {
             params: (0..params).map(|_| param(words)).collect::<Option<_>>()?,
             reductions: (0..reductions).map(|_| reduction(words)).collect::<Option<_>>()?,
+            lane_outputs: (0..outputs).map(|_| Some(ParamId(words.next()? as u32))).collect::<Option<_>>()?,
             has_finish: flags & 1 != 0,
             has_loop: flags & 2 != 0,
             instructions: instructions?,
@@ -79,7 +85,7 @@ impl Outline {
 }
 
 fn cost(block: &Block) -> u64 {
-    let inst = |i: &super::Inst| {
+    let inst = |i: &Inst| {
         let nested: u64 = i.blocks.iter().map(cost).fold(0, u64::saturating_add);
         nested.saturating_mul(if i.op == Op::Loop { 8 } else { 1 }).saturating_add(1)
     };
@@ -94,16 +100,18 @@ mod tests {
     #[test]
     fn an_outline_survives_as_words() {
         let program = parse(
-            "param p0: in u32 min_len 7\nparam p1: inout f64 spans_lanes\nparam p2: scalar i8\nparam p3: out f32\nbody {
+            "param p0: in u32 min_len 7\nparam p1: inout f64 spans_lanes\nparam p2: scalar i8\nparam p3: out f32\nparam p4: out u32\nbody {
                v0: u32 = load p0
                v1: f32 = cast v0
                reduce_sum v1
+               store p4, v0
                reduce_max v0
              }
              finish (v2: f32, v3: u32) { store p3, v2 }",
         );
         let outline = program.expect("a program").outline();
-        assert_eq!((outline.instructions, outline.reductions.len(), outline.has_finish), (5, 2, true));
+        assert_eq!((outline.instructions, outline.reductions.len(), outline.has_finish), (6, 2, true));
+        assert_eq!(outline.lane_outputs, [ParamId(4)]);
         let mut words = Vec::new();
         outline.write(&mut words);
         assert_eq!(Outline::read(&mut words.iter().copied()).as_ref(), Some(&outline));
