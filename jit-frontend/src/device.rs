@@ -7,7 +7,7 @@ use jit_core::error::Error;
 use jit_core::interp::{Interpreter, Mode};
 use jit_core::runtime;
 use jit_core::runtime::DeviceOptions;
-pub use jit_core::runtime::{FloatMode, KernelRecord, MemoryStats};
+pub use jit_core::runtime::{DiskCacheOptions, FloatMode, KernelRecord, MemoryStats};
 #[cfg(feature = "llvm")]
 use jit_llvm::{LlvmBackend, LlvmOptions};
 
@@ -38,6 +38,7 @@ pub struct DeviceBuilder {
     vector_width: Option<u32>,
     threads: Option<usize>,
     float_mode: FloatMode,
+    disk_cache: Option<DiskCacheOptions>,
 }
 
 impl Device {
@@ -115,7 +116,13 @@ impl Device {
 
     /// Options for a device of one's own. It is never freed: make few.
     pub fn builder(kind: DeviceKind) -> DeviceBuilder {
-        DeviceBuilder { kind, vector_width: None, threads: None, float_mode: FloatMode::Strict }
+        DeviceBuilder {
+            kind,
+            vector_width: None,
+            threads: None,
+            float_mode: FloatMode::Strict,
+            disk_cache: DiskCacheOptions::from_env(),
+        }
     }
 
     /// What the device is.
@@ -191,12 +198,23 @@ impl DeviceBuilder {
         self
     }
 
+    /// Where compiled kernels are kept between processes; `None`: nowhere. Unset: as [`DiskCacheOptions::from_env`] says.
+    #[must_use]
+    pub fn disk_cache(mut self, options: Option<DiskCacheOptions>) -> DeviceBuilder {
+        self.disk_cache = options;
+        self
+    }
+
     /// Makes the device.
     ///
     /// # Errors
     /// [`Error::NoDevice`]; [`Error::Config`] for options that a device of this kind cannot have.
     pub fn build(self) -> Result<Device, Error> {
-        let options = DeviceOptions { float_mode: self.float_mode, ..DeviceOptions::default() };
+        let options = DeviceOptions {
+            float_mode: self.float_mode,
+            disk_cache: self.disk_cache.clone(),
+            ..DeviceOptions::default()
+        };
         match self.kind {
             DeviceKind::Cpu => self.cpu(options),
             DeviceKind::Cuda => Device::cuda(0),
