@@ -116,7 +116,7 @@ impl KernelCache {
         // Relaxed: a launch that is noted late costs at most a reload.
         variants.sort_by_cached_key(|variant| variant.used.load(Ordering::Relaxed));
         let codes = variants.iter().flat_map(|variant| [&variant.code, &variant.checked]);
-        codes.filter_map(Code::unload).take(loaded - most / 4 * 3).collect()
+        codes.filter_map(Code::unload).take(loaded - most * 3 / 4).collect()
     }
 }
 

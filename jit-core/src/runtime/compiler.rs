@@ -4,6 +4,7 @@
 //! kernels of one plan lack is compiled on several threads. No lock is held while compiling, so a waiting thread
 //! holds nothing that the compiling one needs.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -283,21 +284,23 @@ impl Code {
 }
 
 /// Calls `make` with each of the numbers, the first on the calling thread and at most as many at a time as there are
-/// processors.
+/// processors. A panic of one is passed on when all others are done.
 fn on_several_threads<T: Send>(numbers: &[usize], make: impl Fn(usize) -> T + Sync) -> Vec<T> {
     if let &[only] = numbers {
         return vec![make(only)];
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(numbers.len());
     let next = AtomicUsize::new(0);
-    let places: Vec<Mutex<Option<T>>> = numbers.iter().map(|_| Mutex::new(None)).collect();
+    let places: Vec<Mutex<Option<std::thread::Result<T>>>> =
+        numbers.iter().map(|_| Mutex::new(None)).collect();
     let work = || {
         // Relaxed: the numbers only have to differ; the scope's end orders the results before what follows.
         while let Some((place, &number)) = {
             let k = next.fetch_add(1, Ordering::Relaxed);
             places.get(k).zip(numbers.get(k))
         } {
-            *place.lock() = Some(make(number));
+            let made = catch_unwind(AssertUnwindSafe(|| make(number)));
+            *place.lock() = Some(made);
         }
     };
     std::thread::scope(|scope| {
@@ -307,7 +310,8 @@ fn on_several_threads<T: Send>(numbers: &[usize], make: impl Fn(usize) -> T + Sy
         }
         work();
     });
-    places.into_iter().map(|place| place.into_inner().expect("all numbers were taken")).collect()
+    let made = places.into_iter().map(|place| place.into_inner().expect("all numbers were taken"));
+    made.map(|made| made.unwrap_or_else(|panic| resume_unwind(panic))).collect()
 }
 
 /// The outline's length in words and the outline, before the object.
@@ -325,3 +329,6 @@ fn unpacked(payload: &[u8]) -> Option<(Outline, &[u8])> {
     let outline = Outline::read(&mut words)?;
     Some((outline, payload.get(len.checked_mul(8)?..)?))
 }
+
+#[cfg(test)]
+mod tests;

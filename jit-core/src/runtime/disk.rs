@@ -253,3 +253,6 @@ fn checksum(len: u64, key: &Key, parts: &[&[u8]]) -> u128 {
     parts.iter().for_each(|part| hasher.update(part));
     hasher.digest128()
 }
+
+#[cfg(test)]
+mod tests;
