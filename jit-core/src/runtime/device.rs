@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::interp::{Interpreter, Mode};
 use crate::runtime::lane::{Batch, Work};
 use crate::runtime::pool::Pool;
-use crate::runtime::{Evaluator, Event, History, KernelRecord, Lane, Storage};
-use crate::trace::{NodeId, PlaceKey, Trace};
+use crate::runtime::{Evaluator, Event, History, KernelRecord, Lane, Storage, TraceLock};
+use crate::trace::{NodeId, Trace};
 
 /// A device. Cheap to copy; lives as long as the process.
 #[derive(Clone, Copy)]
@@ -80,20 +80,8 @@ pub(crate) struct Shared {
     pub(crate) history: Mutex<History>,
     /// Serialises evaluations: one plans, compiles and submits at a time. Taken before the trace's lock.
     pub(crate) evaluator: Mutex<Evaluator>,
-    trace: Mutex<Trace>,
-    /// What was dropped while the trace was locked.
-    deferred: Mutex<Vec<Dropped>>,
-    /// Whether `deferred` has anything in it.
-    has_deferred: AtomicBool,
+    pub(crate) trace: TraceLock,
     number: u64,
-}
-
-/// What is given back when a handle or a guard is dropped.
-pub(crate) enum Dropped {
-    Node(NodeId),
-    Place(PlaceKey),
-    /// A scope whose closure failed.
-    Scope(u32),
 }
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -108,10 +96,8 @@ impl Device {
             lane: Lane::new(),
             history: Mutex::default(),
             evaluator: Mutex::new(Evaluator::new(options.float_mode)),
-            trace: Mutex::new(trace),
+            trace: TraceLock::new(trace),
             options,
-            deferred: Mutex::default(),
-            has_deferred: AtomicBool::new(false),
             // Only uniqueness matters.
             number: COUNT.fetch_add(1, Ordering::Relaxed),
         })))
@@ -245,72 +231,6 @@ impl Device {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.ptr(), bytes.len()) };
         Ok(self.with_trace(|trace| trace.data(dtype, len, Arc::new(storage), at)))
     }
-
-    /// Runs `f` with the trace locked. What it freed is destroyed after the lock is given back.
-    #[inline]
-    pub(crate) fn with_trace<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
-        let mut trace = self.0.trace.lock();
-        self.drain_deferred(&mut trace);
-        let result = f(&mut trace);
-        self.unlock(trace);
-        result
-    }
-
-    /// Gives back a handle's count, now or, if the trace is locked, by whoever locks it next. Never blocks on the
-    /// trace.
-    pub(crate) fn give_back(&self, dropped: Dropped) {
-        if let Some(mut trace) = self.0.trace.try_lock() {
-            self.drain_deferred(&mut trace);
-            trace.give_back(dropped);
-            self.unlock(trace);
-            return;
-        }
-        self.0.deferred.lock().push(dropped);
-        // Release: whoever sees the flag sees the entry (the list has its own lock besides).
-        self.0.has_deferred.store(true, Ordering::Release);
-    }
-
-    #[inline]
-    fn drain_deferred(&self, trace: &mut Trace) {
-        // Acquire pairs with the store in `give_back`; a flag missed now is seen by the next holder.
-        if self.0.has_deferred.load(Ordering::Acquire) {
-            self.drain_list(trace);
-        }
-    }
-
-    #[cold]
-    fn drain_list(&self, trace: &mut Trace) {
-        // Cleared before the list is taken: an entry pushed after that sets it again.
-        self.0.has_deferred.store(false, Ordering::Release);
-        let list = std::mem::take(&mut *self.0.deferred.lock());
-        for dropped in list {
-            trace.give_back(dropped);
-        }
-    }
-
-    #[inline]
-    fn unlock(&self, trace: parking_lot::MutexGuard<'_, Trace>) {
-        if !trace.garbage.is_empty() {
-            self.unlock_and_destroy(trace);
-        }
-    }
-
-    #[cold]
-    fn unlock_and_destroy(&self, mut trace: parking_lot::MutexGuard<'_, Trace>) {
-        let garbage = std::mem::take(&mut trace.garbage);
-        drop(trace);
-        drop(garbage);
-    }
-}
-
-impl Trace {
-    fn give_back(&mut self, dropped: Dropped) {
-        match dropped {
-            Dropped::Node(id) => self.release(id),
-            Dropped::Place(key) => self.release_place(key),
-            Dropped::Scope(scope) => self.abandon_scope(scope),
-        }
-    }
 }
 
 impl PartialEq for Device {
@@ -324,26 +244,5 @@ impl Eq for Device {}
 impl std::fmt::Debug for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Device({}, {})", self.name(), self.caps().description)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::trace::{BufferVar, Var};
-
-    #[test]
-    fn what_is_dropped_while_the_trace_is_locked_goes_with_the_next_that_locks_it() {
-        let device = Device::interpreter(Mode::Lowered);
-        let lazy = Var::counter(device, DType::U32, 4).reduce(crate::op::Op::ReduceSum);
-        let buffer = BufferVar::new(&Var::full(device, DType::F32, 0, 4));
-        let live = device.with_trace(|trace| {
-            // A drop that waited for the lock would never come back.
-            drop(lazy);
-            drop(buffer);
-            trace.slab.live()
-        });
-        assert_eq!(live, 3, "the lock's holder still sees them");
-        assert_eq!(device.memory().nodes, 0);
     }
 }
