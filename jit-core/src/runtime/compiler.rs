@@ -38,10 +38,10 @@ pub(crate) struct Loaded {
 
 /// A place for the code of one program; empty before the first launch and after being unloaded.
 #[derive(Default)]
-pub(crate) struct Code(Mutex<Option<Arc<Flight>>>);
+pub(crate) struct Code(Mutex<Option<Arc<Attempt>>>);
 
 /// One attempt to load a kernel. The first to ask makes it, all others wait.
-type Flight = OnceLock<Result<Arc<Loaded>, Error>>;
+type Attempt = OnceLock<Result<Arc<Loaded>, Error>>;
 
 /// What a launch needs.
 pub(crate) struct PreparedKernel {
@@ -148,9 +148,9 @@ impl Compiler {
     /// The code of a variant, made if need be.
     fn code(&self, entry: &KernelEntry, variant: &Variant, lengths: Lengths) -> Result<Made, Error> {
         let code = if lengths == Lengths::Assumed { &variant.code } else { &variant.checked };
-        let flight = code.flight();
+        let attempt = code.attempt();
         let mut made = (CacheOutcome::Hit, Duration::ZERO);
-        let result = flight.get_or_init(|| {
+        let result = attempt.get_or_init(|| {
             let start = Instant::now();
             let (loaded, cache) = self.load(entry, variant, lengths)?;
             made = (cache, start.elapsed());
@@ -160,7 +160,7 @@ impl Compiler {
             Ok(loaded) => Ok((Arc::clone(loaded), made.0, made.1)),
             Err(error) => {
                 // The next one tries again.
-                code.forget(&flight);
+                code.forget(&attempt);
                 Err(error.clone())
             }
         }
@@ -268,16 +268,16 @@ impl Code {
     }
 
     fn is_there(&self) -> bool {
-        self.0.lock().as_ref().is_some_and(|flight| flight.get().is_some())
+        self.0.lock().as_ref().is_some_and(|attempt| attempt.get().is_some())
     }
 
-    fn flight(&self) -> Arc<Flight> {
+    fn attempt(&self) -> Arc<Attempt> {
         Arc::clone(self.0.lock().get_or_insert_default())
     }
 
-    fn forget(&self, flight: &Arc<Flight>) {
+    fn forget(&self, attempt: &Arc<Attempt>) {
         let mut place = self.0.lock();
-        if place.as_ref().is_some_and(|there| Arc::ptr_eq(there, flight)) {
+        if place.as_ref().is_some_and(|there| Arc::ptr_eq(there, attempt)) {
             *place = None;
         }
     }

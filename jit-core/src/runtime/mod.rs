@@ -1,31 +1,42 @@
 //! Devices, and how plans run on them.
 //!
-//! - `device`: a device and its lock, `event`: points in its work, `lane`: the work itself, in order.
-//! - `storage`: memory of evaluated arrays; `pool`: memory between two uses.
+//! - `device`: a device, `lock`: the lock around its trace.
+//! - `stream`: queues of work, `batch`: the work of one evaluation, `event`: points in it that can be waited for, `clock`:
+//!   what a stream is ordered after, `executor`: the threads.
+//! - `storage`: memory of evaluated arrays; `pool`: memory between two uses; `memory`: what there is.
 //! - `cache`: kernels by structure, `structures`: the bounded map underneath. `compiler`: their code, from memory, from
 //!   `disk`, or compiled. `history`: what was launched.
-//! - `evaluate`: from roots to a submitted batch.
+//! - `evaluate`: from roots to a submitted batch, `flight`: evaluations that meet.
 
+mod batch;
 mod cache;
+mod clock;
 mod compiler;
 mod device;
 mod disk;
 mod evaluate;
 mod event;
+mod executor;
+mod flight;
 mod history;
-mod lane;
+mod lock;
+mod memory;
 mod pool;
 mod storage;
+mod stream;
 mod structures;
+mod sync;
 
 pub(crate) use cache::KernelCache;
 pub(crate) use compiler::Compiler;
-pub(crate) use device::Dropped;
-pub use device::{Device, DeviceOptions, FloatMode, MemoryStats};
+pub use device::{Device, DeviceOptions, FloatMode};
 pub use disk::DiskCacheOptions;
-pub(crate) use evaluate::{Evaluator, evaluate};
-pub use event::{Event, forbid_host_sync};
+pub(crate) use evaluate::{Planner, evaluate};
+pub use event::{Event, Gate, forbid_host_sync};
+pub(crate) use flight::Flights;
 pub(crate) use history::History;
 pub use history::{CacheOutcome, KernelRecord};
-pub(crate) use lane::Lane;
+pub(crate) use lock::{Dropped, TraceLock};
+pub use memory::{Holder, MemoryStats};
 pub(crate) use storage::{Storage, host_bytes};
+pub use stream::{MAX_STREAMS, Stream};

@@ -72,6 +72,8 @@ pub(crate) const ORDERED: u8 = 4;
 
 /// Has a label.
 pub(crate) const LABELLED: u8 = 8;
+/// An evaluation that has planned it has not committed yet.
+pub(crate) const IN_FLIGHT: u8 = 16;
 
 impl Node {
     pub(crate) fn operands(&self) -> &[NodeId] {
