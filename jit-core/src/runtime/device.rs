@@ -209,7 +209,7 @@ impl Device {
         self.0
     }
 
-    /// Copies bytes into a new evaluated node; the caller gets a count on it.
+    /// Copies bytes into a new evaluated node; the caller gets a handle of it.
     pub(crate) fn upload(
         &self,
         dtype: DType,
@@ -229,7 +229,11 @@ impl Device {
         };
         // SAFETY: the storage has that many bytes, and nobody else knows it yet.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.ptr(), bytes.len()) };
-        Ok(self.with_trace(|trace| trace.data(dtype, len, Arc::new(storage), at)))
+        let storage = Arc::new(storage);
+        Ok(self.with_trace(|trace| {
+            let id = trace.data(dtype, len, storage, at);
+            trace.hand_out(id)
+        }))
     }
 }
 

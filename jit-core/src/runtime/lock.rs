@@ -1,18 +1,21 @@
 //! The lock around a device's trace, and what is given back while somebody else holds it.
 //!
-//! A drop never waits for the trace: if it finds it locked, it leaves a note for whoever locks it next. Nothing is
-//! destroyed while the trace is locked: the holder takes what became free with it when it unlocks.
+//! A clone takes no lock, nor does a drop of a handle that is not the last. The drop of the last never waits: if it finds
+//! the trace locked, it leaves a note, which the holder reads when it unlocks. Nothing is destroyed while the trace is
+//! locked: the holder takes what became free with it when it unlocks.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::runtime::Device;
-use crate::trace::{NodeId, PlaceKey, Trace};
+use crate::trace::{Handles, NodeId, PlaceKey, Trace};
 
 /// A trace behind its lock.
 pub(crate) struct TraceLock {
     trace: Mutex<Trace>,
+    handles: Arc<Handles>,
     /// What was dropped while the trace was locked.
     deferred: Mutex<Vec<Dropped>>,
     /// Whether `deferred` has anything in it.
@@ -21,6 +24,9 @@ pub(crate) struct TraceLock {
 
 /// What is given back when a handle or a guard is dropped.
 pub(crate) enum Dropped {
+    /// A handle of a node. While the note waits it still counts.
+    Handle(NodeId),
+    /// A count on a node.
     Node(NodeId),
     Place(PlaceKey),
     /// A scope whose closure failed.
@@ -30,46 +36,82 @@ pub(crate) enum Dropped {
 impl TraceLock {
     pub(crate) fn new(trace: Trace) -> TraceLock {
         TraceLock {
+            handles: trace.slab.handles(),
             trace: Mutex::new(trace),
             deferred: Mutex::default(),
             has_deferred: AtomicBool::new(false),
         }
     }
 
-    /// Runs `f` with the trace locked. What it freed is destroyed after the lock is given back.
+    /// Runs `f` with the trace locked.
     #[inline]
-    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
+    fn with<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
         let mut trace = self.trace.lock();
-        self.drain_deferred(&mut trace);
+        if self.has_deferred.load(Ordering::Acquire) {
+            self.read_notes(&mut trace);
+        }
         let result = f(&mut trace);
-        unlock(trace);
+        self.unlock(trace);
         result
     }
 
-    /// Gives back a handle's count, now or, if the trace is locked, by whoever locks it next. Never blocks on the
-    /// trace.
-    pub(crate) fn give_back(&self, dropped: Dropped) {
-        if let Some(mut trace) = self.trace.try_lock() {
-            self.drain_deferred(&mut trace);
-            trace.give_back(dropped);
-            unlock(trace);
+    /// One more handle of a node, for who has one.
+    #[inline]
+    fn share(&self, id: NodeId) {
+        self.handles.share(id);
+    }
+
+    /// Gives back a handle.
+    #[inline(never)]
+    fn drop_handle(&self, id: NodeId) {
+        if self.handles.give_back_shared(id) {
             return;
         }
-        self.deferred.lock().push(dropped);
-        // Release: whoever sees the flag sees the entry (the list has its own lock besides).
-        self.has_deferred.store(true, Ordering::Release);
+        match self.trace.try_lock() {
+            Some(mut trace) => {
+                let id = trace.take_in(id);
+                trace.release(id);
+                self.unlock(trace);
+            }
+            None => self.leave_note(Dropped::Handle(id)),
+        }
+    }
+
+    fn give_back(&self, dropped: Dropped) {
+        match self.trace.try_lock() {
+            Some(mut trace) => {
+                trace.give_back(dropped);
+                self.unlock(trace);
+            }
+            None => self.leave_note(dropped),
+        }
     }
 
     #[inline]
-    fn drain_deferred(&self, trace: &mut Trace) {
-        // Acquire pairs with the store in `give_back`; a flag missed now is seen by the next holder.
+    fn unlock(&self, trace: MutexGuard<'_, Trace>) {
+        if trace.garbage.is_empty() {
+            drop(trace);
+        } else {
+            unlock_and_destroy(trace);
+        }
+        // Acquire pairs with the exchange in `leave_note`.
         if self.has_deferred.load(Ordering::Acquire) {
-            self.drain_list(trace);
+            self.read_notes_later();
         }
     }
 
     #[cold]
-    fn drain_list(&self, trace: &mut Trace) {
+    fn leave_note(&self, dropped: Dropped) {
+        self.deferred.lock().push(dropped);
+        // Whoever sees the flag sees the entry (the list has its own lock besides).
+        self.has_deferred.swap(true, Ordering::SeqCst);
+        // The holder may have looked just before that. Should it look and miss the flag while this misses the lock's end,
+        // which no hardware does that orders its exclusive accesses, the next holder finds the note.
+        self.read_notes_later();
+    }
+
+    #[cold]
+    fn read_notes(&self, trace: &mut Trace) {
         // Cleared before the list is taken: an entry pushed after that sets it again.
         self.has_deferred.store(false, Ordering::Release);
         let list = std::mem::take(&mut *self.deferred.lock());
@@ -77,27 +119,15 @@ impl TraceLock {
             trace.give_back(dropped);
         }
     }
-}
 
-impl Device {
-    /// Runs `f` with the trace locked. What it freed is destroyed after the lock is given back.
-    #[inline]
-    pub(crate) fn with_trace<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
-        self.shared().trace.with(f)
-    }
-
-    /// Gives back a handle's count, now or, if the trace is locked, by whoever locks it next. Never blocks on the
-    /// trace.
-    #[inline]
-    pub(crate) fn give_back(&self, dropped: Dropped) {
-        self.shared().trace.give_back(dropped);
-    }
-}
-
-#[inline]
-fn unlock(trace: MutexGuard<'_, Trace>) {
-    if !trace.garbage.is_empty() {
-        unlock_and_destroy(trace);
+    /// Reads the notes unless somebody holds the trace, who will then.
+    #[cold]
+    fn read_notes_later(&self) {
+        while self.has_deferred.load(Ordering::Acquire) {
+            let Some(mut trace) = self.trace.try_lock() else { return };
+            self.read_notes(&mut trace);
+            unlock_and_destroy(trace);
+        }
     }
 }
 
@@ -108,9 +138,38 @@ fn unlock_and_destroy(mut trace: MutexGuard<'_, Trace>) {
     drop(garbage);
 }
 
+impl Device {
+    /// Runs `f` with the trace locked. What it freed is destroyed after the lock is given back.
+    #[inline]
+    pub(crate) fn with_trace<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
+        self.shared().trace.with(f)
+    }
+
+    /// One more handle of a node, for who has one. Takes no lock.
+    #[inline]
+    pub(crate) fn share_handle(&self, id: NodeId) {
+        self.shared().trace.share(id);
+    }
+
+    /// Gives back a handle of a node. Takes no lock unless it is the last; then as [`give_back`](Self::give_back).
+    #[inline]
+    pub(crate) fn drop_handle(&self, id: NodeId) {
+        self.shared().trace.drop_handle(id);
+    }
+
+    /// Gives something back, now or, if the trace is locked, when that ends. Never blocks on the trace.
+    pub(crate) fn give_back(&self, dropped: Dropped) {
+        self.shared().trace.give_back(dropped);
+    }
+}
+
 impl Trace {
     fn give_back(&mut self, dropped: Dropped) {
         match dropped {
+            Dropped::Handle(id) => {
+                let id = self.take_in(id);
+                self.release(id);
+            }
             Dropped::Node(id) => self.release(id),
             Dropped::Place(key) => self.release_place(key),
             Dropped::Scope(scope) => self.abandon_scope(scope),

@@ -5,7 +5,7 @@
 //! version of some memory. Inside a region (loop or branch) a buffer is a `memory` node that is bound to a version when
 //! the region closes.
 //!
-//! - `node`: the 64-byte node; `slab`: storage, hash-consing, counts.
+//! - `node`: the 64-byte node; `slab`: storage, hash-consing, counts; `handles`: counts that need no lock.
 //! - `scope`: open and closed regions, and where a node belongs.
 //! - `simplify`: what is folded while tracing.
 //! - `region`: the closures of loops and branches. `var`, `buffer`: handles.
@@ -14,6 +14,7 @@
 mod buffer;
 mod dump;
 mod fold;
+mod handles;
 mod node;
 mod region;
 mod scope;
@@ -29,6 +30,7 @@ use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 
 pub use buffer::BufferVar;
 pub(crate) use fold::fold;
+pub(crate) use handles::Handles;
 pub use node::NodeId;
 pub(crate) use node::{Node, ORDERED};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
@@ -97,6 +99,7 @@ impl Trace {
         }
     }
 
+    #[inline]
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         self.slab.get(id)
     }
@@ -160,7 +163,7 @@ impl Trace {
         node.operand_count = 0;
         node.operands = [NodeId::NONE; node::MAX_OPERANDS];
         node.payload = key.data().as_ffi();
-        node.flags &= !ORDERED;
+        node.flags = node.flags & !ORDERED | node::WATCHED;
         for operand in operands {
             self.release(operand);
         }
@@ -168,7 +171,7 @@ impl Trace {
 
     /// Names a node in dumps; the last name counts.
     pub(crate) fn set_label(&mut self, id: NodeId, label: &str) {
-        self.slab.get_mut(id).flags |= node::LABELLED;
+        self.slab.get_mut(id).flags |= node::LABELLED | node::WATCHED;
         self.labels.insert(id, label.into());
     }
 
@@ -178,13 +181,37 @@ impl Trace {
 
     // ---- counts ----
 
+    #[inline]
     pub(crate) fn retain(&mut self, id: NodeId) {
         self.slab.retain(id);
     }
 
+    #[inline]
     pub(crate) fn release(&mut self, id: NodeId) {
+        if !self.slab.release_shared(id) {
+            self.free(id);
+        }
+    }
+
+    /// Turns a count of the caller's into a handle.
+    #[inline]
+    pub(crate) fn hand_out(&mut self, id: NodeId) -> NodeId {
+        self.slab.hand_out(id);
+        id
+    }
+
+    /// Turns a handle into a count, which the caller gets.
+    #[inline]
+    pub(crate) fn take_in(&mut self, id: NodeId) -> NodeId {
+        self.slab.take_in(id);
+        id
+    }
+
+    /// Frees a node whose last count is given back, and in turn what it held the last count on.
+    #[inline(never)]
+    fn free(&mut self, id: NodeId) {
         let Trace { slab, scopes, storages, garbage, places, parts, labels, .. } = self;
-        slab.release(id, |id, node, dying| {
+        slab.free(id, |id, node, dying| {
             if node.flags & node::LABELLED != 0 {
                 labels.remove(&id);
             }
@@ -557,7 +584,7 @@ impl Trace {
     }
 
     pub(crate) fn made_at(&self, args: &[NodeId]) -> String {
-        let at = |a: &NodeId| self.slab.location(*a).map_or_else(|| "?".to_owned(), |l| l.to_string());
+        let at = |a: &NodeId| self.slab.location(*a).to_string();
         args.iter().map(at).collect::<Vec<_>>().join(", ")
     }
 }

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::ir::Program;
 use crate::op::{Class, Op};
 use crate::plan::{self, Canonical, Step};
-use crate::runtime::{Device, Dropped, Event, evaluate, host_bytes};
+use crate::runtime::{Device, Event, evaluate, host_bytes};
 
 /// An array, evaluated or not, or a size-1 literal that no device knows yet.
 pub struct Var {
@@ -33,7 +33,7 @@ impl Var {
     #[track_caller]
     pub fn full(device: Device, dtype: DType, bits: u64, size: u64) -> Var {
         let at = Location::caller();
-        Var::bound(device, dtype, device.with_trace(|t| t.literal(dtype, bits, size, at)))
+        Var::made(device, |t| Ok(t.literal(dtype, bits, size, at)))
     }
 
     /// The array 0, 1, 2, ... of u32 or u64.
@@ -45,7 +45,7 @@ impl Var {
         assert!(matches!(dtype, DType::U32 | DType::U64), "a counter is u32 or u64, not {dtype}");
         assert!(dtype == DType::U64 || size <= 1 << 32, "a u32 counter of {size} elements wraps; use u64");
         let at = Location::caller();
-        Var::bound(device, dtype, device.with_trace(|t| t.counter(dtype, size, at)))
+        Var::made(device, |t| Ok(t.counter(dtype, size, at)))
     }
 
     /// Copies elements to the device; `bytes` are in the host's order. Of a bool, any byte but 0 is true.
@@ -89,13 +89,10 @@ impl Var {
         let at = Location::caller();
         match self.device {
             None => Var::literal(DType::U64, 1),
-            Some(device) => {
-                let id = device.with_trace(|t| {
-                    let size = t.node(self.id()).size;
-                    t.lane_count(size, at)
-                });
-                Var::bound(device, DType::U64, id)
-            }
+            Some(device) => Var::made(device, |t| {
+                let size = t.node(self.id()).size;
+                Ok(t.lane_count(size, at))
+            }),
         }
     }
 
@@ -141,7 +138,7 @@ impl Var {
             if unbound {
                 unbind_all(t, args, &ids);
             }
-            id.map(|id| (id, t.node(id).dtype))
+            id.map(|id| (t.hand_out(id), t.node(id).dtype))
         });
         let (id, dtype) = or_panic(result);
         Var::bound(device, dtype, id)
@@ -161,13 +158,12 @@ impl Var {
             return Var::literal(self.dtype, if inside { self.payload } else { 0 });
         };
         let current = region::current(device);
-        let result = device.with_trace(|t| {
+        Var::made(device, |t| {
             let ids = bind_all(t, &all, at);
             let id = t.gather(current, ids[0], ids[1], ids.get(2).copied(), at);
             unbind_all(t, &all, &ids);
             id
-        });
-        Var::bound(device, self.dtype, or_panic(result))
+        })
     }
 
     /// A scatter of any kind: `self` becomes the version after it; other handles keep theirs.
@@ -188,7 +184,7 @@ impl Var {
         if let Some(opened) = region::describe_current() {
             panic!("`{}` on an array inside a {opened}; use a `Buffer` there", op.name());
         }
-        let result = device.with_trace(|t| {
+        let version = Var::made(device, |t| {
             if own.device.is_some() {
                 t.check_top_level(op.name(), own.id())?;
             }
@@ -202,7 +198,7 @@ impl Var {
             version
         });
         drop(all);
-        *self = Var::bound(device, self.dtype, or_panic(result));
+        *self = version;
     }
 
     /// A reduction of all elements to one.
@@ -223,8 +219,7 @@ impl Var {
             return self.clone();
         };
         let current = region::current(device);
-        let id = or_panic(device.with_trace(|t| t.reduce(current, op, self.id(), at)));
-        Var::bound(device, self.dtype, id)
+        Var::made(device, |t| t.reduce(current, op, self.id(), at))
     }
 
     /// Waits for this array alone and copies its elements out, in the host's byte order.
@@ -333,17 +328,35 @@ impl Var {
         self.device == other.device && self.payload == other.payload && self.dtype == other.dtype
     }
 
-    pub(crate) fn bound(device: Device, dtype: DType, id: NodeId) -> Var {
+    /// A handle of the node that `make` gives a count of.
+    ///
+    /// # Panics
+    /// With its message, after the trace is unlocked.
+    #[track_caller]
+    #[inline]
+    pub(super) fn made(device: Device, make: impl FnOnce(&mut Trace) -> Result<NodeId, Misuse>) -> Var {
+        let result = device.with_trace(|t| {
+            let id = make(t)?;
+            Ok((t.hand_out(id), t.node(id).dtype))
+        });
+        let (id, dtype) = or_panic(result);
+        Var::bound(device, dtype, id)
+    }
+
+    /// A handle that has been handed out.
+    #[inline]
+    pub(super) fn bound(device: Device, dtype: DType, id: NodeId) -> Var {
         Var { device: Some(device), payload: u64::from(id.0), dtype }
     }
 
+    #[inline]
     pub(crate) fn id(&self) -> NodeId {
         debug_assert!(self.device.is_some());
         NodeId(self.payload as u32)
     }
 
-    /// Gives the handle's count to the caller.
-    pub(crate) fn into_id(self) -> NodeId {
+    /// The node, whose handle it was now is the caller's.
+    pub(super) fn into_handle(self) -> NodeId {
         let id = self.id();
         std::mem::forget(self);
         id
@@ -351,18 +364,20 @@ impl Var {
 }
 
 impl Clone for Var {
+    #[inline]
     fn clone(&self) -> Var {
         if let Some(device) = self.device {
-            device.with_trace(|t| t.retain(self.id()));
+            device.share_handle(self.id());
         }
         Var { device: self.device, payload: self.payload, dtype: self.dtype }
     }
 }
 
 impl Drop for Var {
+    #[inline]
     fn drop(&mut self) {
         if let Some(device) = self.device {
-            device.give_back(Dropped::Node(self.id()));
+            device.drop_handle(self.id());
         }
     }
 }
