@@ -58,19 +58,19 @@ impl TraceLock {
     /// One more handle of a node, for who has one.
     #[inline]
     fn share(&self, id: NodeId) {
-        self.handles.share(id);
+        self.handles.of(id).share();
     }
 
     /// Gives back a handle.
     #[inline(never)]
     fn drop_handle(&self, id: NodeId) {
-        if self.handles.give_back_shared(id) {
+        let others = self.handles.of(id);
+        if others.give_back() {
             return;
         }
         match self.trace.try_lock() {
             Some(mut trace) => {
-                let id = trace.take_in(id);
-                trace.release(id);
+                trace.drop_handle(id, others);
                 self.unlock(trace);
             }
             None => self.leave_note(Dropped::Handle(id)),
@@ -166,10 +166,7 @@ impl Device {
 impl Trace {
     fn give_back(&mut self, dropped: Dropped) {
         match dropped {
-            Dropped::Handle(id) => {
-                let id = self.take_in(id);
-                self.release(id);
-            }
+            Dropped::Handle(id) => self.drop_handle(id, self.slab.handles().of(id)),
             Dropped::Node(id) => self.release(id),
             Dropped::Place(key) => self.release_place(key),
             Dropped::Scope(scope) => self.abandon_scope(scope),

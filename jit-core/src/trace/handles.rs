@@ -14,15 +14,13 @@ use super::NodeId;
 
 /// For each node the number of its handles beyond the first.
 pub(crate) struct Handles {
-    chunks: [OnceLock<Box<[AtomicU32]>>; CHUNKS],
+    chunks: [OnceLock<Box<[Others]>>; CHUNKS],
 }
 
 /// Binary logarithm of the first chunk's length.
 const FIRST: u32 = 10;
 /// Together they have room for every node.
 const CHUNKS: usize = (u32::BITS - FIRST + 1) as usize;
-/// So far below an overflow that all threads at once do not reach it between the test and the way back.
-const MOST: u32 = 1 << 31;
 
 impl Handles {
     pub(super) fn new() -> Handles {
@@ -33,26 +31,12 @@ impl Handles {
     pub(super) fn reserve(&self, id: NodeId) {
         let (chunk, _) = position(id);
         let length = 1 << (chunk as u32 + FIRST);
-        self.chunks[chunk].get_or_init(|| std::iter::repeat_with(AtomicU32::default).take(length).collect());
+        self.chunks[chunk].get_or_init(|| std::iter::repeat_with(Others::default).take(length).collect());
     }
 
-    /// One handle more, for who has one.
-    ///
-    /// # Panics
-    /// If there are 2^31 already; all stay valid.
+    /// Those of a node.
     #[inline]
-    pub(crate) fn share(&self, id: NodeId) {
-        share(self.extra(id));
-    }
-
-    /// Gives a handle back unless it is the last; whether it did.
-    #[inline]
-    pub(crate) fn give_back_shared(&self, id: NodeId) -> bool {
-        give_back_shared(self.extra(id))
-    }
-
-    #[inline]
-    fn extra(&self, id: NodeId) -> &AtomicU32 {
+    pub(crate) fn of(&self, id: NodeId) -> &Others {
         let (chunk, at) = position(id);
         let chunk = self.chunks[chunk].get().expect("there is room for every node");
         &chunk[at]
@@ -67,8 +51,51 @@ fn position(id: NodeId) -> (usize, usize) {
     ((top - FIRST) as usize, (at ^ 1 << top) as usize)
 }
 
+/// How many handles a node has beyond the first.
+#[derive(Default)]
+pub(crate) struct Others<A = AtomicU32>(A);
+
+/// So far below an overflow that all threads at once do not reach it between the test and the way back.
+const MOST: u32 = 1 << 31;
+
+impl<A: Atomic> Others<A> {
+    /// One handle more, for who has one.
+    ///
+    /// # Panics
+    /// If there are 2^31 already; all stay valid.
+    #[inline]
+    pub(crate) fn share(&self) {
+        // Relaxed: the handle that is cloned keeps the node alive, and whoever passes the clone on synchronises.
+        if self.0.fetch_add(1, Ordering::Relaxed) >= MOST {
+            self.too_many();
+        }
+    }
+
+    #[cold]
+    fn too_many(&self) -> ! {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+        panic!("an array has more than 2^31 handles");
+    }
+
+    /// Gives a handle back unless it is the only one; whether it did. If it did not and the trace is locked, the handle
+    /// stays the only one while that lasts.
+    #[inline]
+    pub(crate) fn give_back(&self) -> bool {
+        // Acquire, here and in the exchange that fails: whoever finds itself the last comes after what the others did.
+        let mut now = self.0.load(Ordering::Acquire);
+        while now > 0 {
+            // Release: what this handle was used for comes before the end of the last one.
+            match self.0.compare_exchange_weak(now, now - 1, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(seen) => now = seen,
+            }
+        }
+        false
+    }
+}
+
 /// What the counts need of an atomic, so that a model checker can bring its own.
-trait Count {
+pub(crate) trait Atomic {
     fn load(&self, order: Ordering) -> u32;
     fn fetch_add(&self, n: u32, order: Ordering) -> u32;
     fn fetch_sub(&self, n: u32, order: Ordering) -> u32;
@@ -81,37 +108,9 @@ trait Count {
     ) -> Result<u32, u32>;
 }
 
-#[inline]
-fn share(extra: &impl Count) {
-    // Relaxed: the handle that is cloned keeps the node alive, and whoever passes the clone on synchronises.
-    if extra.fetch_add(1, Ordering::Relaxed) >= MOST {
-        too_many(extra);
-    }
-}
-
-#[cold]
-fn too_many(extra: &impl Count) -> ! {
-    extra.fetch_sub(1, Ordering::Relaxed);
-    panic!("an array has more than 2^31 handles");
-}
-
-#[inline]
-fn give_back_shared(extra: &impl Count) -> bool {
-    // Acquire, here and in the exchange that fails: whoever finds itself the last comes after what the others did.
-    let mut now = extra.load(Ordering::Acquire);
-    while now > 0 {
-        // Release: what this handle was used for comes before the end of the last one.
-        match extra.compare_exchange_weak(now, now - 1, Ordering::Release, Ordering::Acquire) {
-            Ok(_) => return true,
-            Err(seen) => now = seen,
-        }
-    }
-    false
-}
-
-macro_rules! count {
+macro_rules! atomic {
     ($atomic:ty) => {
-        impl Count for $atomic {
+        impl Atomic for $atomic {
             #[inline]
             fn load(&self, order: Ordering) -> u32 {
                 self.load(order)
@@ -141,4 +140,4 @@ macro_rules! count {
     };
 }
 
-count!(AtomicU32);
+atomic!(AtomicU32);

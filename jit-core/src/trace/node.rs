@@ -78,6 +78,27 @@ pub(crate) const WATCHED: u8 = 32;
 
 impl Node {
     #[inline]
+    pub(super) fn count(&mut self) {
+        self.refs = self.refs.wrapping_add(1);
+        if self.refs == 0 {
+            self.pin();
+        }
+    }
+
+    #[cold]
+    fn pin(&mut self) {
+        self.refs = u32::MAX;
+    }
+
+    /// Takes one of several counts away.
+    #[inline]
+    pub(super) fn uncount(&mut self) {
+        if self.refs != u32::MAX {
+            self.refs -= 1;
+        }
+    }
+
+    #[inline]
     pub(crate) fn operands(&self) -> &[NodeId] {
         &self.operands[..self.operand_count as usize]
     }

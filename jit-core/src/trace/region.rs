@@ -18,6 +18,7 @@ thread_local! {
 }
 
 /// The scope that new effects on a device belong to.
+#[inline]
 pub(super) fn current(device: Device) -> u32 {
     match OPEN.get() {
         Some((d, scope)) if d == device => scope,
@@ -92,14 +93,14 @@ pub fn checked_loop(
     let open = Open::enter(device, scope);
     let types: Vec<DType> = state.iter().map(Var::dtype).collect();
 
-    let test = or_panic(condition(&placeholders(device, scope)).map_err(Misuse)).bind(device);
+    let test = or_panic(condition(&placeholders(device, scope)).map_err(Misuse::new)).bind(device);
     let test = test.into_handle();
     or_panic(device.with_trace(|t| {
         let test = t.take_in(test);
         t.end_condition(scope, test)
     }));
     let mut next = Vec::new();
-    for value in or_panic(body(placeholders(device, scope)).map_err(Misuse)) {
+    for value in or_panic(body(placeholders(device, scope)).map_err(Misuse::new)) {
         next.push(value.bind(device));
     }
     let next: Vec<NodeId> = next.into_iter().map(Var::into_handle).collect();
@@ -180,7 +181,7 @@ impl Branch<'_> {
         );
         let open = Open::enter(device, scope);
         let mut yields = Vec::new();
-        for value in or_panic(body(placeholders(device, scope)).map_err(Misuse)) {
+        for value in or_panic(body(placeholders(device, scope)).map_err(Misuse::new)) {
             yields.push(value.bind(device));
         }
         let types: Vec<DType> = yields.iter().map(Var::dtype).collect();

@@ -6,7 +6,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::handles::Handles;
+use super::handles::{Handles, Others};
 use super::node::{HELD, IN_TABLE, LIVE, MAX_OPERANDS, Node, NodeId, WATCHED};
 use crate::dtype::DType;
 use crate::op::Op;
@@ -126,8 +126,7 @@ impl Slab {
 
     #[inline]
     pub(crate) fn retain(&mut self, id: NodeId) {
-        let node = &mut self.nodes[id.index()];
-        node.refs = node.refs.saturating_add(1);
+        self.nodes[id.index()].count();
     }
 
     /// Turns a count of the caller's into a handle.
@@ -137,22 +136,34 @@ impl Slab {
         if node.flags & HELD == 0 {
             node.flags |= HELD;
         } else {
-            self.handles.share(id);
-            node.refs -= u32::from(node.refs != u32::MAX);
+            self.handles.of(id).share();
+            node.uncount();
         }
     }
 
     /// Turns a handle into a count, which the caller gets.
     #[inline]
     pub(crate) fn take_in(&mut self, id: NodeId) {
-        let last = !self.handles.give_back_shared(id);
+        let last = !self.handles.of(id).give_back();
         let node = &mut self.nodes[id.index()];
         debug_assert!(node.flags & HELD != 0, "{id} has no handle");
         if last {
             node.flags &= !HELD;
         } else {
-            node.refs = node.refs.saturating_add(1);
+            node.count();
         }
+    }
+
+    /// Gives a handle back. Whether that was all: else [`free`](Self::free) is next.
+    #[inline]
+    pub(crate) fn drop_handle(&mut self, id: NodeId, others: &Others) -> bool {
+        if others.give_back() {
+            return true;
+        }
+        let node = &mut self.nodes[id.index()];
+        debug_assert!(node.flags & HELD != 0, "{id} has no handle");
+        node.flags &= !HELD;
+        self.release_shared(id)
     }
 
     /// Gives back a count of a node that has others. Whether it has: else nothing happens, and [`free`](Self::free) is
@@ -164,7 +175,7 @@ impl Slab {
         if node.refs == 1 {
             return false;
         }
-        node.refs -= u32::from(node.refs != u32::MAX);
+        node.uncount();
         true
     }
 
@@ -199,74 +210,106 @@ impl Slab {
     // ---- nodes ----
 
     /// The pure node of that key, found or made; the caller gets a count on it.
-    #[inline]
     pub(crate) fn intern(&mut self, key: &Key, scope: u32, location: &'static Location<'static>) -> NodeId {
+        self.intern_inline(*key, scope, location)
+    }
+
+    /// [`intern`](Self::intern) for where the key is partly known to the compiler.
+    #[inline(always)]
+    pub(crate) fn intern_inline(
+        &mut self,
+        key: Key,
+        scope: u32,
+        location: &'static Location<'static>,
+    ) -> NodeId {
         let hash = key.hash();
         let mut at = self.heads[hash as usize & (self.heads.len() - 1)];
         while at != NIL {
             let node = &mut self.nodes[at as usize];
             if node.hash == hash && key.matches(node) {
-                self.retain(NodeId(at));
+                node.count();
                 return NodeId(at);
             }
             at = node.next;
         }
-        let id = self.insert(key, scope, location);
         if self.in_table >= self.heads.len() {
             self.grow_table();
         }
         self.in_table += 1;
         let bucket = hash as usize & (self.heads.len() - 1);
-        let node = &mut self.nodes[id.index()];
-        node.hash = hash;
-        node.flags |= IN_TABLE;
-        node.next = self.heads[bucket];
+        let next = self.heads[bucket];
+        let id = self.insert_inline(&key, scope, location, hash, IN_TABLE, next);
         self.heads[bucket] = id.0;
         id
     }
 
     /// A node of its own, whatever else there is; the caller gets a count on it. Counts its operands.
-    #[inline]
     pub(crate) fn insert(&mut self, key: &Key, scope: u32, location: &'static Location<'static>) -> NodeId {
-        for &operand in &key.operands[..key.operand_count as usize] {
+        self.insert_inline(key, scope, location, 0, 0, NIL)
+    }
+
+    #[inline(always)]
+    fn insert_inline(
+        &mut self,
+        key: &Key,
+        scope: u32,
+        location: &'static Location<'static>,
+        hash: u32,
+        flags: u8,
+        next: u32,
+    ) -> NodeId {
+        for &operand in key.operands.iter().take(key.operand_count as usize) {
             self.retain(operand);
         }
         self.live += 1;
-        let watched = scope != 0 || matches!(key.op, Op::Data | Op::Loop | Op::If | Op::Version | Op::Result);
-        let node = Node {
-            hash: 0,
-            refs: 1,
-            op: key.op,
-            dtype: key.dtype,
-            flags: LIVE | if watched { WATCHED } else { 0 },
-            operand_count: key.operand_count,
-            size: key.size,
-            operands: key.operands,
-            payload: key.payload,
-            scope,
-            stamp: 0,
-            number: 0,
-            next: NIL,
-        };
         if self.free == NIL {
-            return self.push(node, location);
+            self.add_slot(location);
         }
         let id = NodeId(self.free);
+        let watched = scope != 0 || matches!(key.op, Op::Data | Op::Loop | Op::If | Op::Version | Op::Result);
         let slot = &mut self.nodes[id.index()];
         self.free = slot.next;
-        *slot = node;
+        slot.hash = hash;
+        slot.refs = 1;
+        slot.op = key.op;
+        slot.dtype = key.dtype;
+        slot.flags = LIVE | flags | if watched { WATCHED } else { 0 };
+        slot.operand_count = key.operand_count;
+        slot.size = key.size;
+        slot.operands = key.operands;
+        slot.payload = key.payload;
+        slot.scope = scope;
+        slot.stamp = 0;
+        slot.next = next;
         self.locations[id.index()] = location;
         id
     }
 
+    /// A free slot more.
+    #[cold]
     #[inline(never)]
-    fn push(&mut self, node: Node, location: &'static Location<'static>) -> NodeId {
+    fn add_slot(&mut self, location: &'static Location<'static>) {
         assert!(self.nodes.len() < NIL as usize, "a device holds at most 2^32 - 1 nodes");
         let id = NodeId(self.nodes.len() as u32);
         self.handles.reserve(id);
-        self.nodes.push(node);
+        let Key { op, dtype, size, operands, payload, .. } = Key::new(Op::Literal, DType::Bool, 1, &[], 0);
+        self.nodes.push(Node {
+            hash: 0,
+            refs: 0,
+            op,
+            dtype,
+            flags: 0,
+            operand_count: 0,
+            size,
+            operands,
+            payload,
+            scope: 0,
+            stamp: 0,
+            number: 0,
+            next: self.free,
+        });
         self.locations.push(location);
-        id
+        self.free = id.0;
     }
 
     /// A size-1 literal that was used lately, without a count for the caller.

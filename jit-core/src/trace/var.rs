@@ -115,33 +115,14 @@ impl Var {
     /// # Panics
     /// At the caller's line if types, sizes, devices or regions do not fit.
     #[track_caller]
+    #[inline]
     pub fn apply(op: Op, wanted: DType, args: &[&Var]) -> Var {
-        let at = Location::caller();
-        debug_assert!(op.is_lane());
-        let Some(device) = common_device(op.name(), args) else {
-            return unbound(op, wanted, args);
-        };
-        let current = region::current(device);
-        let result = device.with_trace(|t| {
-            let mut ids = [NodeId::NONE; 3];
-            let mut unbound = false;
-            for (id, arg) in ids.iter_mut().zip(args) {
-                *id = match arg.device {
-                    Some(_) => arg.id(),
-                    None => {
-                        unbound = true;
-                        t.literal(arg.dtype, arg.payload, 1, at)
-                    }
-                };
-            }
-            let id = t.lane_op(current, op, wanted, &ids[..args.len()], at);
-            if unbound {
-                unbind_all(t, args, &ids);
-            }
-            id.map(|id| (t.hand_out(id), t.node(id).dtype))
-        });
-        let (id, dtype) = or_panic(result);
-        Var::bound(device, dtype, id)
+        match *args {
+            [a] => apply_1(op, wanted, a),
+            [a, b] => apply_2(op, wanted, a, b),
+            [a, b, c] => apply_3(op, wanted, a, b, c),
+            _ => panic!("`{}` on {} operands; ops have 1 to 3", op.name(), args.len()),
+        }
     }
 
     /// Elements at indices; 0 where masked off or out of bounds.
@@ -152,7 +133,7 @@ impl Var {
     pub fn gather(&self, index: &Var, mask: Option<&Var>) -> Var {
         let at = Location::caller();
         let all: SmallVec<[&Var; 3]> = [self, index].into_iter().chain(mask).collect();
-        let Some(device) = common_device("gather", &all) else {
+        let Some(device) = common_device(Op::Gather, &all) else {
             or_panic(check_index_types(Op::Gather, index.dtype, mask.map(Var::dtype)));
             let inside = index.payload == 0 && mask.is_none_or(|m| m.payload != 0);
             return Var::literal(self.dtype, if inside { self.payload } else { 0 });
@@ -175,7 +156,7 @@ impl Var {
         let at = Location::caller();
         let own = &*self;
         let all: SmallVec<[&Var; 4]> = [own, value, index].into_iter().chain(mask).collect();
-        let Some(device) = common_device(op.name(), &all) else {
+        let Some(device) = common_device(op, &all) else {
             panic!(
                 "`{}` into a literal that has no device; make the array with `Array::full(.., &device)`",
                 op.name()
@@ -210,7 +191,7 @@ impl Var {
         let at = Location::caller();
         assert!(op.class() == Class::Reduce, "`{}` is no reduction", op.name());
         let Some(device) = self.device else {
-            or_panic(op.result_type(&[self.dtype], self.dtype).map_err(Misuse));
+            or_panic(op.result_type(&[self.dtype], self.dtype).map_err(Misuse::new));
             if self.dtype.is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
                 let combine = op.combine().expect("a reduction combines");
                 let identity = crate::op::scalar::identity(combine, self.dtype);
@@ -439,10 +420,71 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
     Ok(device.join(events))
 }
 
+// One function for each number of operands, so that loops over them unroll.
+
+#[track_caller]
+fn apply_1(op: Op, wanted: DType, a: &Var) -> Var {
+    apply_n(op, wanted, &[a])
+}
+
+#[track_caller]
+fn apply_2(op: Op, wanted: DType, a: &Var, b: &Var) -> Var {
+    apply_n(op, wanted, &[a, b])
+}
+
+#[track_caller]
+fn apply_3(op: Op, wanted: DType, a: &Var, b: &Var, c: &Var) -> Var {
+    apply_n(op, wanted, &[a, b, c])
+}
+
+#[track_caller]
+#[inline(always)]
+fn apply_n<const N: usize>(op: Op, wanted: DType, args: &[&Var; N]) -> Var {
+    let at = Location::caller();
+    debug_assert!(op.is_lane());
+    let Some(device) = common_device(op, args) else {
+        return unbound(op, wanted, args);
+    };
+    let current = region::current(device);
+    Var::made(device, |t| match recent_nodes(t, args) {
+        Some(ids) => t.lane_op_inline(current, op, wanted, ids, at),
+        None => apply_new_literals(t, current, op, wanted, args, at),
+    })
+}
+
+/// The nodes of operands, if those that are unbound were used lately; nothing is counted.
+#[inline(always)]
+fn recent_nodes<const N: usize>(t: &Trace, args: &[&Var; N]) -> Option<[NodeId; N]> {
+    let mut ids = [NodeId::NONE; N];
+    for (id, arg) in ids.iter_mut().zip(args) {
+        *id = match arg.device {
+            Some(_) => arg.id(),
+            None => t.recent_literal(arg.dtype, arg.payload)?,
+        };
+    }
+    Some(ids)
+}
+
+#[inline(never)]
+fn apply_new_literals<const N: usize>(
+    t: &mut Trace,
+    current: u32,
+    op: Op,
+    wanted: DType,
+    args: &[&Var; N],
+    at: &'static Location<'static>,
+) -> Result<NodeId, Misuse> {
+    let ids = bind_all(t, args, at);
+    let id = t.lane_op(current, op, wanted, std::array::from_fn::<_, N, _>(|i| ids[i]), at);
+    unbind_all(t, args, &ids);
+    id
+}
+
+#[cold]
 fn unbound(op: Op, wanted: DType, args: &[&Var]) -> Var {
     let types: SmallVec<[DType; 3]> = args.iter().map(|a| a.dtype).collect();
     let bits: SmallVec<[u64; 3]> = args.iter().map(|a| a.payload).collect();
-    let dtype = or_panic(op.result_type(&types, wanted).map_err(Misuse));
+    let dtype = or_panic(op.result_type(&types, wanted).map_err(Misuse::new));
     Var::literal(dtype, fold(op, *types.last().expect("operands"), dtype, &bits))
 }
 
@@ -456,19 +498,21 @@ fn literal_bytes(dtype: DType, bits: u64, size: u64) -> Result<Vec<u8>, Error> {
 
 /// The device of the bound ones.
 #[track_caller]
-fn common_device(op: &'static str, args: &[&Var]) -> Option<Device> {
+#[inline]
+fn common_device(op: Op, args: &[&Var]) -> Option<Device> {
     let mut device = None;
-    for d in args.iter().filter_map(|a| a.device) {
-        match device {
-            None => device = Some(d),
-            Some(first) if first != d => mixed(op, first, d),
-            Some(_) => {}
+    for arg in args {
+        match (device, arg.device) {
+            (None, own) => device = own,
+            (Some(first), Some(own)) if first != own => mixed(op.name(), first, own),
+            _ => {}
         }
     }
     device
 }
 
 #[track_caller]
+#[cold]
 pub(super) fn mixed(op: &'static str, first: Device, second: Device) -> ! {
     let (first, second) = (first.name(), second.name());
     panic!("{}", Error::MixedDevices { op, first, second })
@@ -479,8 +523,14 @@ pub(super) fn mixed(op: &'static str, first: Device, second: Device) -> ! {
 pub(super) fn or_panic<T>(result: Result<T, Misuse>) -> T {
     match result {
         Ok(value) => value,
-        Err(Misuse(message)) => panic!("{message}"),
+        Err(misuse) => panic_with(misuse),
     }
+}
+
+#[track_caller]
+#[cold]
+fn panic_with(Misuse(message): Misuse) -> ! {
+    panic!("{message}")
 }
 
 /// The nodes of operands: unbound ones become literals, with a count until [`unbind_all`].
