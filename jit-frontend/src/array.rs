@@ -207,6 +207,11 @@ impl<T: Element> Array<T> {
     pub(crate) fn binary<U: Element>(&self, op: Op, other: &impl Operand<T>) -> Array<U> {
         Array::from_var(Var::apply(op, U::DTYPE, &[&self.var, &other.operand()]))
     }
+
+    #[track_caller]
+    pub(crate) fn binary_assign(&mut self, op: Op, other: &impl Operand<T>) {
+        self.var.apply_assign(op, T::DTYPE, &other.operand());
+    }
 }
 
 impl<T: Num> Array<T> {

@@ -232,7 +232,7 @@ impl Device {
         let storage = Arc::new(storage);
         Ok(self.with_trace(|trace| {
             let id = trace.data(dtype, len, storage, at);
-            trace.hand_out(id)
+            trace.hand_out(id).0
         }))
     }
 }

@@ -43,16 +43,13 @@ impl TraceLock {
         }
     }
 
-    /// Runs `f` with the trace locked.
     #[inline]
-    fn with<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
+    fn lock(&self) -> MutexGuard<'_, Trace> {
         let mut trace = self.trace.lock();
         if self.has_deferred.load(Ordering::Acquire) {
             self.read_notes(&mut trace);
         }
-        let result = f(&mut trace);
-        self.unlock(trace);
-        result
+        trace
     }
 
     /// One more handle of a node, for who has one.
@@ -64,13 +61,12 @@ impl TraceLock {
     /// Gives back a handle.
     #[inline(never)]
     fn drop_handle(&self, id: NodeId) {
-        let others = self.handles.of(id);
-        if others.give_back() {
+        if self.handles.of(id).give_back() {
             return;
         }
         match self.trace.try_lock() {
             Some(mut trace) => {
-                trace.drop_handle(id, others);
+                trace.drop_handle(id);
                 self.unlock(trace);
             }
             None => self.leave_note(Dropped::Handle(id)),
@@ -142,7 +138,22 @@ impl Device {
     /// Runs `f` with the trace locked. What it freed is destroyed after the lock is given back.
     #[inline]
     pub(crate) fn with_trace<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
-        self.shared().trace.with(f)
+        let mut trace = self.lock_trace();
+        let result = f(&mut trace);
+        self.unlock_trace(trace);
+        result
+    }
+
+    /// The trace, locked. [`unlock_trace`](Self::unlock_trace) is next.
+    #[inline]
+    pub(crate) fn lock_trace(&self) -> MutexGuard<'static, Trace> {
+        self.shared().trace.lock()
+    }
+
+    /// Unlocks the trace, and destroys what became free meanwhile.
+    #[inline]
+    pub(crate) fn unlock_trace(&self, trace: MutexGuard<'_, Trace>) {
+        self.shared().trace.unlock(trace);
     }
 
     /// One more handle of a node, for who has one. Takes no lock.
@@ -166,7 +177,7 @@ impl Device {
 impl Trace {
     fn give_back(&mut self, dropped: Dropped) {
         match dropped {
-            Dropped::Handle(id) => self.drop_handle(id, self.slab.handles().of(id)),
+            Dropped::Handle(id) => self.drop_handle(id),
             Dropped::Node(id) => self.release(id),
             Dropped::Place(key) => self.release_place(key),
             Dropped::Scope(scope) => self.abandon_scope(scope),

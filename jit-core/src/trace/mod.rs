@@ -30,7 +30,7 @@ use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 
 pub use buffer::BufferVar;
 pub(crate) use fold::fold;
-pub(crate) use handles::{Handles, Others};
+pub(crate) use handles::Handles;
 pub use node::NodeId;
 pub(crate) use node::{Node, ORDERED};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
@@ -208,11 +208,10 @@ impl Trace {
         }
     }
 
-    /// Turns a count of the caller's into a handle.
+    /// Turns a count of the caller's into a handle, and says what it is one of.
     #[inline]
-    pub(crate) fn hand_out(&mut self, id: NodeId) -> NodeId {
-        self.slab.hand_out(id);
-        id
+    pub(crate) fn hand_out(&mut self, id: NodeId) -> (NodeId, DType) {
+        (id, self.slab.hand_out(id))
     }
 
     /// Turns a handle into a count, which the caller gets.
@@ -224,8 +223,8 @@ impl Trace {
 
     /// Gives a handle back.
     #[inline]
-    pub(crate) fn drop_handle(&mut self, id: NodeId, others: &Others) {
-        if !self.slab.drop_handle(id, others) {
+    pub(crate) fn drop_handle(&mut self, id: NodeId) {
+        if !self.slab.drop_handle(id) {
             self.free(id);
         }
     }
@@ -234,7 +233,7 @@ impl Trace {
     #[inline(never)]
     fn free(&mut self, id: NodeId) {
         let Trace { slab, scopes, storages, garbage, places, parts, labels, .. } = self;
-        slab.free(id, |id, node, dying| {
+        let mut watched = |id: NodeId, node: &Node, dying: &mut Vec<NodeId>| {
             if node.flags & node::LABELLED != 0 {
                 labels.remove(&id);
             }
@@ -254,7 +253,8 @@ impl Trace {
             if node.scope != 0 {
                 scopes.node_freed(node.scope);
             }
-        });
+        };
+        slab.free(id, &mut watched);
     }
 
     // ---- ops ----

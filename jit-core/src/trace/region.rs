@@ -206,7 +206,11 @@ fn placeholders(device: Device, scope: u32) -> Vec<Var> {
 
 /// Handles of nodes on which the caller has counts.
 fn handles(t: &mut Trace, device: Device, ids: Vec<NodeId>) -> Vec<Var> {
-    ids.into_iter().map(|id| Var::bound(device, t.node(id).dtype, t.hand_out(id))).collect()
+    let handle = |id| {
+        let (id, dtype) = t.hand_out(id);
+        Var::bound(device, dtype, id)
+    };
+    ids.into_iter().map(handle).collect()
 }
 
 /// Operands as nodes; those that were unbound are held until dropped.

@@ -6,7 +6,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::handles::{Handles, Others};
+use super::handles::Handles;
 use super::node::{HELD, IN_TABLE, LIVE, MAX_OPERANDS, Node, NodeId, WATCHED};
 use crate::dtype::DType;
 use crate::op::Op;
@@ -129,16 +129,18 @@ impl Slab {
         self.nodes[id.index()].count();
     }
 
-    /// Turns a count of the caller's into a handle.
+    /// Turns a count of the caller's into a handle; says of what type.
     #[inline]
-    pub(crate) fn hand_out(&mut self, id: NodeId) {
+    pub(crate) fn hand_out(&mut self, id: NodeId) -> DType {
         let node = &mut self.nodes[id.index()];
+        let dtype = node.dtype;
         if node.flags & HELD == 0 {
             node.flags |= HELD;
         } else {
             self.handles.of(id).share();
             node.uncount();
         }
+        dtype
     }
 
     /// Turns a handle into a count, which the caller gets.
@@ -156,8 +158,8 @@ impl Slab {
 
     /// Gives a handle back. Whether that was all: else [`free`](Self::free) is next.
     #[inline]
-    pub(crate) fn drop_handle(&mut self, id: NodeId, others: &Others) -> bool {
-        if others.give_back() {
+    pub(crate) fn drop_handle(&mut self, id: NodeId) -> bool {
+        if self.handles.of(id).give_back() {
             return true;
         }
         let node = &mut self.nodes[id.index()];
@@ -181,7 +183,7 @@ impl Slab {
 
     /// Frees a node whose last count is given back, and in turn what it held the last count on; `on_free` sees each
     /// watched one before its operands are let go and may hand back further nodes whose count it held.
-    pub(crate) fn free(&mut self, id: NodeId, mut on_free: impl FnMut(NodeId, &mut Node, &mut Vec<NodeId>)) {
+    pub(crate) fn free(&mut self, id: NodeId, on_free: &mut dyn FnMut(NodeId, &Node, &mut Vec<NodeId>)) {
         let mut next = Some(id);
         while let Some(id) = next.take().or_else(|| self.dying.pop()) {
             if self.release_shared(id) {

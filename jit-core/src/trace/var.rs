@@ -17,16 +17,24 @@ use crate::runtime::{Device, Event, evaluate, host_bytes};
 
 /// An array, evaluated or not, or a size-1 literal that no device knows yet.
 pub struct Var {
-    device: Option<Device>,
-    /// A node's index, or the literal's bits.
-    payload: u64,
-    dtype: DType,
+    value: Value,
 }
+
+/// Two words, so that handles travel in registers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Value {
+    /// A literal without a device.
+    Literal { dtype: DType, bits: u64 },
+    /// A handle of a node.
+    Node { dtype: DType, id: NodeId, device: Device },
+}
+
+const _: () = assert!(size_of::<Var>() == 16);
 
 impl Var {
     /// A size-1 literal; it adopts the device of the first array it meets.
     pub fn literal(dtype: DType, bits: u64) -> Var {
-        Var { device: None, payload: bits, dtype }
+        Var { value: Value::Literal { dtype, bits } }
     }
 
     /// An array of `size` equal elements.
@@ -69,25 +77,32 @@ impl Var {
     }
 
     /// The element type.
+    #[inline]
     pub fn dtype(&self) -> DType {
-        self.dtype
+        match self.value {
+            Value::Literal { dtype, .. } | Value::Node { dtype, .. } => dtype,
+        }
     }
 
     /// The device, unless it is an unbound literal.
+    #[inline]
     pub fn device(&self) -> Option<Device> {
-        self.device
+        match self.value {
+            Value::Literal { .. } => None,
+            Value::Node { device, .. } => Some(device),
+        }
     }
 
     /// Number of elements. Inside a region: 1 where the value may be as wide as the region.
     pub fn size(&self) -> u64 {
-        self.device.map_or(1, |d| d.with_trace(|t| t.node(self.id()).size))
+        self.device().map_or(1, |d| d.with_trace(|t| t.node(self.id()).size))
     }
 
     /// Its number of elements as a u64 value that does not become part of any kernel's structure.
     #[track_caller]
     pub fn lane_count(&self) -> Var {
         let at = Location::caller();
-        match self.device {
+        match self.device() {
             None => Var::literal(DType::U64, 1),
             Some(device) => Var::made(device, |t| {
                 let size = t.node(self.id()).size;
@@ -98,12 +113,12 @@ impl Var {
 
     /// Whether its elements are in memory or are a literal.
     pub fn is_evaluated(&self) -> bool {
-        self.device.is_none_or(|d| d.with_trace(|t| t.node(self.id()).is_evaluated()))
+        self.device().is_none_or(|d| d.with_trace(|t| t.node(self.id()).is_evaluated()))
     }
 
     /// If it is a literal of size 1: its bits.
     pub fn literal_bits(&self) -> Option<u64> {
-        let Some(device) = self.device else { return Some(self.payload) };
+        let Some(device) = self.device() else { return Some(self.bits()) };
         device.with_trace(|t| {
             let node = t.node(self.id());
             (node.is_literal() && node.size == 1).then_some(node.payload)
@@ -125,6 +140,31 @@ impl Var {
         }
     }
 
+    /// Becomes the value of a pure op on itself and another: the same as [`apply`](Self::apply), but that the handle of the
+    /// old value is given back at once.
+    ///
+    /// # Panics
+    /// As [`apply`](Self::apply), and stays what it was.
+    #[track_caller]
+    pub fn apply_assign(&mut self, op: Op, wanted: DType, other: &Var) {
+        let at = Location::caller();
+        debug_assert!(op.is_lane());
+        let Some(device) = self.device().filter(|&d| other.device().is_none_or(|o| o == d)) else {
+            *self = apply_n(op, wanted, &[self, other]);
+            return;
+        };
+        let current = region::current(device);
+        let old = self.id();
+        let mut t = device.lock_trace();
+        let result = apply_locked(&mut t, current, op, wanted, &[self, other], at);
+        if result.is_ok() {
+            t.drop_handle(old);
+        }
+        device.unlock_trace(t);
+        let (id, dtype) = or_panic(result);
+        self.value = Value::Node { dtype, id, device };
+    }
+
     /// Elements at indices; 0 where masked off or out of bounds.
     ///
     /// # Panics
@@ -134,9 +174,9 @@ impl Var {
         let at = Location::caller();
         let all: SmallVec<[&Var; 3]> = [self, index].into_iter().chain(mask).collect();
         let Some(device) = common_device(Op::Gather, &all) else {
-            or_panic(check_index_types(Op::Gather, index.dtype, mask.map(Var::dtype)));
-            let inside = index.payload == 0 && mask.is_none_or(|m| m.payload != 0);
-            return Var::literal(self.dtype, if inside { self.payload } else { 0 });
+            or_panic(check_index_types(Op::Gather, index.dtype(), mask.map(Var::dtype)));
+            let inside = index.bits() == 0 && mask.is_none_or(|m| m.bits() != 0);
+            return Var::literal(self.dtype(), if inside { self.bits() } else { 0 });
         };
         let current = region::current(device);
         Var::made(device, |t| {
@@ -166,7 +206,7 @@ impl Var {
             panic!("`{}` on an array inside a {opened}; use a `Buffer` there", op.name());
         }
         let version = Var::made(device, |t| {
-            if own.device.is_some() {
+            if own.device().is_some() {
                 t.check_top_level(op.name(), own.id())?;
             }
             let ids = bind_all(t, &all, at);
@@ -190,12 +230,12 @@ impl Var {
     pub fn reduce(&self, op: Op) -> Var {
         let at = Location::caller();
         assert!(op.class() == Class::Reduce, "`{}` is no reduction", op.name());
-        let Some(device) = self.device else {
-            or_panic(op.result_type(&[self.dtype], self.dtype).map_err(Misuse::new));
-            if self.dtype.is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
+        let Some(device) = self.device() else {
+            or_panic(op.result_type(&[self.dtype()], self.dtype()).map_err(Misuse::new));
+            if self.dtype().is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
                 let combine = op.combine().expect("a reduction combines");
-                let identity = crate::op::scalar::identity(combine, self.dtype);
-                return unbound(combine, self.dtype, &[&Var::literal(self.dtype, identity), self]);
+                let identity = crate::op::scalar::identity(combine, self.dtype());
+                return unbound(combine, self.dtype(), &[&Var::literal(self.dtype(), identity), self]);
             }
             return self.clone();
         };
@@ -213,8 +253,8 @@ impl Var {
     #[track_caller]
     pub fn read(&self) -> Result<Vec<u8>, Error> {
         region::forbid("reading an array");
-        let Some(device) = self.device else {
-            return literal_bytes(self.dtype, self.payload, 1);
+        let Some(device) = self.device() else {
+            return literal_bytes(self.dtype(), self.bits(), 1);
         };
         or_panic(device.with_trace(|t| t.check_top_level("reading an array", self.id())));
         evaluate(device, &[self.id()])?;
@@ -223,7 +263,7 @@ impl Var {
             (t.storage(self.id()).cloned(), node.payload, node.size)
         });
         let Some(storage) = storage else {
-            return literal_bytes(self.dtype, payload, size);
+            return literal_bytes(self.dtype(), payload, size);
         };
         let written = storage.written.lock().clone();
         written.wait()?;
@@ -235,7 +275,7 @@ impl Var {
     /// # Errors
     /// [`Error::InsideRegion`] where it would panic.
     pub fn check_readable(&self) -> Result<(), Error> {
-        let scope = self.device.map(|d| d.with_trace(|t| (t.node(self.id()).scope, d)));
+        let scope = self.device().map(|d| d.with_trace(|t| (t.node(self.id()).scope, d)));
         let own = scope.filter(|&(scope, _)| scope != 0);
         let opened = own.map(|(scope, d)| d.with_trace(|t| t.scopes.opened(scope))).or_else(region::opened);
         match opened {
@@ -248,21 +288,21 @@ impl Var {
 
     /// The event after which its elements are there; complete for literals and for what was never evaluated.
     pub fn event(&self) -> Event {
-        let storage = self.device.and_then(|d| d.with_trace(|t| t.storage(self.id()).cloned()));
+        let storage = self.device().and_then(|d| d.with_trace(|t| t.storage(self.id()).cloned()));
         storage.map_or_else(Event::complete, |s| s.written.lock().clone())
     }
 
     /// Names it in dumps. Unbound literals have no name.
     pub fn set_label(&self, label: &str) {
-        if let Some(device) = self.device {
+        if let Some(device) = self.device() {
             device.with_trace(|t| t.set_label(self.id(), label));
         }
     }
 
     /// What is still to be computed for it, as text.
     pub fn trace(&self) -> String {
-        match self.device {
-            None => format!("unbound literal {}\n", crate::dtype::format_bits(self.dtype, self.payload)),
+        match self.device() {
+            None => format!("unbound literal {}\n", crate::dtype::format_bits(self.dtype(), self.bits())),
             Some(device) => device.with_trace(|t| t.dump(&[self.id()])),
         }
     }
@@ -273,7 +313,7 @@ impl Var {
     /// If it belongs to a region.
     #[track_caller]
     pub fn programs(&self) -> Vec<Program> {
-        let Some(device) = self.device else { return Vec::new() };
+        let Some(device) = self.device() else { return Vec::new() };
         or_panic(device.with_trace(|t| {
             t.check_top_level("planning", self.id())?;
             if t.node(self.id()).is_evaluated() {
@@ -297,16 +337,16 @@ impl Var {
     /// If it lives on another device.
     #[track_caller]
     pub fn bind(&self, device: Device) -> Var {
-        match self.device {
+        match self.device() {
             Some(own) if own == device => self.clone(),
             Some(own) => panic!("an array of device {} where one of {} is needed", own.name(), device.name()),
-            None => Var::full(device, self.dtype, self.payload, 1),
+            None => Var::full(device, self.dtype(), self.bits(), 1),
         }
     }
 
     /// Whether both are the same node (the same literal, if unbound).
     pub fn same(&self, other: &Var) -> bool {
-        self.device == other.device && self.payload == other.payload && self.dtype == other.dtype
+        self.value == other.value
     }
 
     /// A handle of the node that `make` gives a count of.
@@ -314,12 +354,8 @@ impl Var {
     /// # Panics
     /// With its message, after the trace is unlocked.
     #[track_caller]
-    #[inline]
     pub(super) fn made(device: Device, make: impl FnOnce(&mut Trace) -> Result<NodeId, Misuse>) -> Var {
-        let result = device.with_trace(|t| {
-            let id = make(t)?;
-            Ok((t.hand_out(id), t.node(id).dtype))
-        });
+        let result = device.with_trace(|t| make(t).map(|id| t.hand_out(id)));
         let (id, dtype) = or_panic(result);
         Var::bound(device, dtype, id)
     }
@@ -327,13 +363,23 @@ impl Var {
     /// A handle that has been handed out.
     #[inline]
     pub(super) fn bound(device: Device, dtype: DType, id: NodeId) -> Var {
-        Var { device: Some(device), payload: u64::from(id.0), dtype }
+        Var { value: Value::Node { dtype, id, device } }
+    }
+
+    /// Of a literal without a device: its bits.
+    fn bits(&self) -> u64 {
+        match self.value {
+            Value::Literal { bits, .. } => bits,
+            Value::Node { .. } => unreachable!("a node has no bits of its own"),
+        }
     }
 
     #[inline]
     pub(crate) fn id(&self) -> NodeId {
-        debug_assert!(self.device.is_some());
-        NodeId(self.payload as u32)
+        match self.value {
+            Value::Node { id, .. } => id,
+            Value::Literal { .. } => unreachable!("a literal without a device is no node"),
+        }
     }
 
     /// The node, whose handle it was now is the caller's.
@@ -347,18 +393,18 @@ impl Var {
 impl Clone for Var {
     #[inline]
     fn clone(&self) -> Var {
-        if let Some(device) = self.device {
-            device.share_handle(self.id());
+        if let Value::Node { id, device, .. } = self.value {
+            device.share_handle(id);
         }
-        Var { device: self.device, payload: self.payload, dtype: self.dtype }
+        Var { value: self.value }
     }
 }
 
 impl Drop for Var {
     #[inline]
     fn drop(&mut self) {
-        if let Some(device) = self.device {
-            device.drop_handle(self.id());
+        if let Value::Node { id, device, .. } = self.value {
+            device.drop_handle(id);
         }
     }
 }
@@ -366,12 +412,12 @@ impl Drop for Var {
 impl std::fmt::Debug for Var {
     /// Never evaluates.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Some(device) = self.device else {
+        let Some(device) = self.device() else {
             return write!(
                 f,
                 "{}[1] literal {}",
-                self.dtype,
-                crate::dtype::format_bits(self.dtype, self.payload)
+                self.dtype(),
+                crate::dtype::format_bits(self.dtype(), self.bits())
             );
         };
         let (op, size, literal) = device.with_trace(|t| {
@@ -379,9 +425,9 @@ impl std::fmt::Debug for Var {
             (node.op, node.size, node.is_literal().then_some(node.payload))
         });
         let literal =
-            literal.map_or_else(String::new, |b| format!(" {}", crate::dtype::format_bits(self.dtype, b)));
+            literal.map_or_else(String::new, |b| format!(" {}", crate::dtype::format_bits(self.dtype(), b)));
         let state = if matches!(op, Op::Data | Op::Literal) { "" } else { "lazy " };
-        write!(f, "{}[{size}] {state}{}{literal} on {}", self.dtype, op.name(), device.name())
+        write!(f, "{}[{size}] {state}{}{literal} on {}", self.dtype(), op.name(), device.name())
     }
 }
 
@@ -396,7 +442,7 @@ impl std::fmt::Debug for Var {
 #[track_caller]
 pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
     region::forbid("evaluating");
-    let devices = values.iter().filter_map(|v| v.device).chain(buffers.iter().map(|b| b.device()));
+    let devices = values.iter().filter_map(|v| v.device()).chain(buffers.iter().map(|b| b.device()));
     let mut device: Option<Device> = None;
     for d in devices {
         let first = *device.get_or_insert(d);
@@ -408,7 +454,7 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
     let snapshots: Vec<Var> = buffers.iter().map(|b| b.current()).collect();
     let roots: Vec<NodeId> = values
         .iter()
-        .filter(|v| v.device.is_some())
+        .filter(|v| v.device().is_some())
         .map(|v| v.id())
         .chain(snapshots.iter().map(Var::id))
         .collect();
@@ -446,10 +492,29 @@ fn apply_n<const N: usize>(op: Op, wanted: DType, args: &[&Var; N]) -> Var {
         return unbound(op, wanted, args);
     };
     let current = region::current(device);
-    Var::made(device, |t| match recent_nodes(t, args) {
-        Some(ids) => t.lane_op_inline(current, op, wanted, ids, at),
-        None => apply_new_literals(t, current, op, wanted, args, at),
-    })
+    // No closures: all of it is to become one function.
+    let mut t = device.lock_trace();
+    let result = apply_locked(&mut t, current, op, wanted, args, at);
+    device.unlock_trace(t);
+    let (id, dtype) = or_panic(result);
+    Var::bound(device, dtype, id)
+}
+
+/// Makes the node of an op; the caller gets a handle.
+#[inline(always)]
+fn apply_locked<const N: usize>(
+    t: &mut Trace,
+    current: u32,
+    op: Op,
+    wanted: DType,
+    args: &[&Var; N],
+    at: &'static Location<'static>,
+) -> Result<(NodeId, DType), Misuse> {
+    let id = match recent_nodes(t, args) {
+        Some(ids) => t.lane_op_inline(current, op, wanted, ids, at)?,
+        None => apply_new_literals(t, current, op, wanted, args, at)?,
+    };
+    Ok(t.hand_out(id))
 }
 
 /// The nodes of operands, if those that are unbound were used lately; nothing is counted.
@@ -457,9 +522,9 @@ fn apply_n<const N: usize>(op: Op, wanted: DType, args: &[&Var; N]) -> Var {
 fn recent_nodes<const N: usize>(t: &Trace, args: &[&Var; N]) -> Option<[NodeId; N]> {
     let mut ids = [NodeId::NONE; N];
     for (id, arg) in ids.iter_mut().zip(args) {
-        *id = match arg.device {
-            Some(_) => arg.id(),
-            None => t.recent_literal(arg.dtype, arg.payload)?,
+        *id = match arg.value {
+            Value::Node { id, .. } => id,
+            Value::Literal { dtype, bits } => t.recent_literal(dtype, bits)?,
         };
     }
     Some(ids)
@@ -482,8 +547,8 @@ fn apply_new_literals<const N: usize>(
 
 #[cold]
 fn unbound(op: Op, wanted: DType, args: &[&Var]) -> Var {
-    let types: SmallVec<[DType; 3]> = args.iter().map(|a| a.dtype).collect();
-    let bits: SmallVec<[u64; 3]> = args.iter().map(|a| a.payload).collect();
+    let types: SmallVec<[DType; 3]> = args.iter().map(|a| a.dtype()).collect();
+    let bits: SmallVec<[u64; 3]> = args.iter().map(|a| a.bits()).collect();
     let dtype = or_panic(op.result_type(&types, wanted).map_err(Misuse::new));
     Var::literal(dtype, fold(op, *types.last().expect("operands"), dtype, &bits))
 }
@@ -502,7 +567,7 @@ fn literal_bytes(dtype: DType, bits: u64, size: u64) -> Result<Vec<u8>, Error> {
 fn common_device(op: Op, args: &[&Var]) -> Option<Device> {
     let mut device = None;
     for arg in args {
-        match (device, arg.device) {
+        match (device, arg.device()) {
             (None, own) => device = own,
             (Some(first), Some(own)) if first != own => mixed(op.name(), first, own),
             _ => {}
@@ -540,13 +605,13 @@ pub(super) fn bind_all(
     at: &'static Location<'static>,
 ) -> SmallVec<[NodeId; 4]> {
     args.iter()
-        .map(|a| if a.device.is_some() { a.id() } else { t.literal(a.dtype, a.payload, 1, at) })
+        .map(|a| if a.device().is_some() { a.id() } else { t.literal(a.dtype(), a.bits(), 1, at) })
         .collect()
 }
 
 pub(super) fn unbind_all(t: &mut Trace, args: &[&Var], ids: &[NodeId]) {
     for (arg, &id) in args.iter().zip(ids) {
-        if arg.device.is_none() {
+        if arg.device().is_none() {
             t.release(id);
         }
     }
