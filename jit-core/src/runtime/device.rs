@@ -13,7 +13,7 @@ use crate::interp::{Interpreter, Mode};
 use crate::runtime::lane::{Batch, Work};
 use crate::runtime::pool::Pool;
 use crate::runtime::{Evaluator, Event, History, KernelRecord, Lane, Storage, TraceLock};
-use crate::trace::{NodeId, Trace};
+use crate::trace::{Trace, Var};
 
 /// A device. Cheap to copy; lives as long as the process.
 #[derive(Clone, Copy)]
@@ -90,7 +90,7 @@ impl Device {
     /// A device over a backend. It is never freed: make few.
     pub fn new(backend: Arc<dyn Backend>, options: DeviceOptions) -> Device {
         let trace = Trace::new(options.simplify);
-        Device(Box::leak(Box::new(Shared {
+        let device = Device(Box::leak(Box::new(Shared {
             backend,
             pool: Pool::new(options.cache_bytes),
             lane: Lane::new(),
@@ -100,7 +100,9 @@ impl Device {
             options,
             // Only uniqueness matters.
             number: COUNT.fetch_add(1, Ordering::Relaxed),
-        })))
+        })));
+        device.with_trace(|trace| trace.slab.belong_to(device));
+        device
     }
 
     /// A new device with the reference interpreter in that mode.
@@ -209,14 +211,14 @@ impl Device {
         self.0
     }
 
-    /// Copies bytes into a new evaluated node; the caller gets a handle of it.
+    /// Copies bytes into a new evaluated node.
     pub(crate) fn upload(
         &self,
         dtype: DType,
         len: u64,
         bytes: &[u8],
         at: &'static Location<'static>,
-    ) -> Result<NodeId, Error> {
+    ) -> Result<Var, Error> {
         let storage = Storage::new(&*self.0.backend, &self.0.pool, dtype, len, Event::complete())?;
         assert_eq!(storage.bytes(), bytes.len(), "as many bytes as elements need");
         // Everything after this counts on a bool being 0 or 1.
@@ -232,7 +234,7 @@ impl Device {
         let storage = Arc::new(storage);
         Ok(self.with_trace(|trace| {
             let id = trace.data(dtype, len, storage, at);
-            trace.hand_out(id).0
+            trace.hand_out(id)
         }))
     }
 }

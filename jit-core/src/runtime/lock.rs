@@ -4,18 +4,16 @@
 //! the trace locked, it leaves a note, which the holder reads when it unlocks. Nothing is destroyed while the trace is
 //! locked: the holder takes what became free with it when it unlocks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::runtime::Device;
-use crate::trace::{Handles, NodeId, PlaceKey, Trace};
+use crate::trace::{Anchor, NodeId, PlaceKey, Trace};
 
 /// A trace behind its lock.
 pub(crate) struct TraceLock {
     trace: Mutex<Trace>,
-    handles: Arc<Handles>,
     /// What was dropped while the trace was locked.
     deferred: Mutex<Vec<Dropped>>,
     /// Whether `deferred` has anything in it.
@@ -25,7 +23,7 @@ pub(crate) struct TraceLock {
 /// What is given back when a handle or a guard is dropped.
 pub(crate) enum Dropped {
     /// A handle of a node. While the note waits it still counts.
-    Handle(NodeId),
+    Handle(&'static Anchor),
     /// A count on a node.
     Node(NodeId),
     Place(PlaceKey),
@@ -36,7 +34,6 @@ pub(crate) enum Dropped {
 impl TraceLock {
     pub(crate) fn new(trace: Trace) -> TraceLock {
         TraceLock {
-            handles: trace.slab.handles(),
             trace: Mutex::new(trace),
             deferred: Mutex::default(),
             has_deferred: AtomicBool::new(false),
@@ -52,24 +49,14 @@ impl TraceLock {
         trace
     }
 
-    /// One more handle of a node, for who has one.
-    #[inline]
-    fn share(&self, id: NodeId) {
-        self.handles.of(id).share();
-    }
-
-    /// Gives back a handle.
-    #[inline(never)]
-    fn drop_handle(&self, id: NodeId) {
-        if self.handles.of(id).give_back() {
-            return;
-        }
+    /// Gives back what is probably the last handle of a node.
+    fn drop_last(&self, anchor: &'static Anchor) {
         match self.trace.try_lock() {
             Some(mut trace) => {
-                trace.drop_handle(id);
+                trace.drop_handle(anchor);
                 self.unlock(trace);
             }
-            None => self.leave_note(Dropped::Handle(id)),
+            None => self.leave_note(Dropped::Handle(anchor)),
         }
     }
 
@@ -156,16 +143,9 @@ impl Device {
         self.shared().trace.unlock(trace);
     }
 
-    /// One more handle of a node, for who has one. Takes no lock.
-    #[inline]
-    pub(crate) fn share_handle(&self, id: NodeId) {
-        self.shared().trace.share(id);
-    }
-
-    /// Gives back a handle of a node. Takes no lock unless it is the last; then as [`give_back`](Self::give_back).
-    #[inline]
-    pub(crate) fn drop_handle(&self, id: NodeId) {
-        self.shared().trace.drop_handle(id);
+    /// Gives back what is probably the last handle of a node: as [`give_back`](Self::give_back), but quicker.
+    pub(crate) fn drop_last(&self, anchor: &'static Anchor) {
+        self.shared().trace.drop_last(anchor);
     }
 
     /// Gives something back, now or, if the trace is locked, when that ends. Never blocks on the trace.
@@ -177,7 +157,7 @@ impl Device {
 impl Trace {
     fn give_back(&mut self, dropped: Dropped) {
         match dropped {
-            Dropped::Handle(id) => self.drop_handle(id),
+            Dropped::Handle(anchor) => self.drop_handle(anchor),
             Dropped::Node(id) => self.release(id),
             Dropped::Place(key) => self.release_place(key),
             Dropped::Scope(scope) => self.abandon_scope(scope),

@@ -111,9 +111,8 @@ impl BufferVar {
             );
         };
         or_panic(self.place.device.with_trace(|t| t.check_top_level("setting a buffer", value.id())));
-        let id = value.into_handle();
         self.place.device.with_trace(|t| {
-            let id = t.take_in(id);
+            let id = t.take_in(value);
             t.set_current(self.place.key, id);
         });
     }

@@ -30,7 +30,7 @@ use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 
 pub use buffer::BufferVar;
 pub(crate) use fold::fold;
-pub(crate) use handles::Handles;
+pub(crate) use handles::Anchor;
 pub use node::NodeId;
 pub(crate) use node::{Node, ORDERED};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
@@ -208,24 +208,25 @@ impl Trace {
         }
     }
 
-    /// Turns a count of the caller's into a handle, and says what it is one of.
+    /// Turns a count of the caller's into a handle.
     #[inline]
-    pub(crate) fn hand_out(&mut self, id: NodeId) -> (NodeId, DType) {
-        (id, self.slab.hand_out(id))
+    pub(crate) fn hand_out(&mut self, id: NodeId) -> Var {
+        let (anchor, dtype) = self.slab.hand_out(id);
+        Var::new(anchor, dtype)
     }
 
     /// Turns a handle into a count, which the caller gets.
-    #[inline]
-    pub(crate) fn take_in(&mut self, id: NodeId) -> NodeId {
-        self.slab.take_in(id);
-        id
+    pub(crate) fn take_in(&mut self, var: Var) -> NodeId {
+        let anchor = var.into_anchor();
+        self.slab.take_in(anchor);
+        anchor.id()
     }
 
     /// Gives a handle back.
     #[inline]
-    pub(crate) fn drop_handle(&mut self, id: NodeId) {
-        if !self.slab.drop_handle(id) {
-            self.free(id);
+    pub(crate) fn drop_handle(&mut self, anchor: &Anchor) {
+        if !self.slab.drop_handle(anchor) {
+            self.free(anchor.id());
         }
     }
 

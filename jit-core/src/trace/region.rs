@@ -94,7 +94,6 @@ pub fn checked_loop(
     let types: Vec<DType> = state.iter().map(Var::dtype).collect();
 
     let test = or_panic(condition(&placeholders(device, scope)).map_err(Misuse::new)).bind(device);
-    let test = test.into_handle();
     or_panic(device.with_trace(|t| {
         let test = t.take_in(test);
         t.end_condition(scope, test)
@@ -103,16 +102,15 @@ pub fn checked_loop(
     for value in or_panic(body(placeholders(device, scope)).map_err(Misuse::new)) {
         next.push(value.bind(device));
     }
-    let next: Vec<NodeId> = next.into_iter().map(Var::into_handle).collect();
     or_panic(device.with_trace(|t| {
-        let next = next.into_iter().map(|id| t.take_in(id)).collect();
+        let next = next.into_iter().map(|var| t.take_in(var)).collect();
         t.end_scope(scope, next, &types)
     }));
 
     open.close();
     device.with_trace(|t| {
         let results = t.close_region(Op::Loop, outer, &[scope], None, &initial.ids, at);
-        handles(t, device, results)
+        handles(t, results)
     })
 }
 
@@ -154,7 +152,7 @@ pub fn checked_if(
     let scopes = [first.take(), second.take()];
     device.with_trace(|t| {
         let results = t.close_region(Op::If, outer, &scopes, Some(condition), args, at);
-        handles(t, device, results)
+        handles(t, results)
     })
 }
 
@@ -185,9 +183,8 @@ impl Branch<'_> {
             yields.push(value.bind(device));
         }
         let types: Vec<DType> = yields.iter().map(Var::dtype).collect();
-        let yields: Vec<NodeId> = yields.into_iter().map(Var::into_handle).collect();
         or_panic(device.with_trace(|t| {
-            let yields = yields.into_iter().map(|id| t.take_in(id)).collect();
+            let yields = yields.into_iter().map(|var| t.take_in(var)).collect();
             t.end_scope(scope, yields, expected.unwrap_or(&types))
         }));
         open.close();
@@ -200,17 +197,13 @@ fn placeholders(device: Device, scope: u32) -> Vec<Var> {
     device.with_trace(|t| {
         let ids = t.scopes.get(scope).placeholders.clone();
         ids.iter().for_each(|&id| t.retain(id));
-        handles(t, device, ids)
+        handles(t, ids)
     })
 }
 
 /// Handles of nodes on which the caller has counts.
-fn handles(t: &mut Trace, device: Device, ids: Vec<NodeId>) -> Vec<Var> {
-    let handle = |id| {
-        let (id, dtype) = t.hand_out(id);
-        Var::bound(device, dtype, id)
-    };
-    ids.into_iter().map(handle).collect()
+fn handles(t: &mut Trace, ids: Vec<NodeId>) -> Vec<Var> {
+    ids.into_iter().map(|id| t.hand_out(id)).collect()
 }
 
 /// Operands as nodes; those that were unbound are held until dropped.

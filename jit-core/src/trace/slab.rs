@@ -4,12 +4,12 @@
 //! once the slab has grown, and a million dead nodes are freed without recursion.
 
 use std::panic::Location;
-use std::sync::Arc;
 
-use super::handles::Handles;
+use super::handles::{Anchor, Anchors, MAX_NODES};
 use super::node::{HELD, IN_TABLE, LIVE, MAX_OPERANDS, Node, NodeId, WATCHED};
 use crate::dtype::DType;
 use crate::op::Op;
+use crate::runtime::Device;
 
 const NIL: u32 = u32::MAX;
 const MEMO: usize = 64;
@@ -79,7 +79,7 @@ pub(crate) struct Slab {
     memo: [NodeId; MEMO],
     /// Nodes whose count fell to 0, on their way out.
     dying: Vec<NodeId>,
-    handles: Arc<Handles>,
+    anchors: Anchors,
 }
 
 impl Slab {
@@ -93,7 +93,7 @@ impl Slab {
             locations: Vec::new(),
             memo: [NodeId::NONE; MEMO],
             dying: Vec::new(),
-            handles: Arc::new(Handles::new()),
+            anchors: Anchors::new(),
         }
     }
 
@@ -117,9 +117,9 @@ impl Slab {
         self.locations[id.index()]
     }
 
-    /// The numbers of handles, for who does not hold the lock.
-    pub(crate) fn handles(&self) -> Arc<Handles> {
-        Arc::clone(&self.handles)
+    /// Says whose nodes they are, before there are any.
+    pub(crate) fn belong_to(&mut self, device: Device) {
+        self.anchors.belong_to(device);
     }
 
     // ---- counts ----
@@ -129,39 +129,40 @@ impl Slab {
         self.nodes[id.index()].count();
     }
 
-    /// Turns a count of the caller's into a handle; says of what type.
+    /// Turns a count of the caller's into a handle: what it points to, and its type.
     #[inline]
-    pub(crate) fn hand_out(&mut self, id: NodeId) -> DType {
+    pub(crate) fn hand_out(&mut self, id: NodeId) -> (&'static Anchor, DType) {
         let node = &mut self.nodes[id.index()];
         let dtype = node.dtype;
+        let anchor = self.anchors.of(id);
         if node.flags & HELD == 0 {
             node.flags |= HELD;
         } else {
-            self.handles.of(id).share();
+            anchor.others.share();
             node.uncount();
         }
-        dtype
+        (anchor, dtype)
     }
 
     /// Turns a handle into a count, which the caller gets.
     #[inline]
-    pub(crate) fn take_in(&mut self, id: NodeId) {
-        let last = !self.handles.of(id).give_back();
-        let node = &mut self.nodes[id.index()];
-        debug_assert!(node.flags & HELD != 0, "{id} has no handle");
-        if last {
-            node.flags &= !HELD;
-        } else {
+    pub(crate) fn take_in(&mut self, anchor: &Anchor) {
+        let node = &mut self.nodes[anchor.id().index()];
+        debug_assert!(node.flags & HELD != 0, "{} has no handle", anchor.id());
+        if anchor.others.give_back() {
             node.count();
+        } else {
+            node.flags &= !HELD;
         }
     }
 
     /// Gives a handle back. Whether that was all: else [`free`](Self::free) is next.
     #[inline]
-    pub(crate) fn drop_handle(&mut self, id: NodeId) -> bool {
-        if self.handles.of(id).give_back() {
+    pub(crate) fn drop_handle(&mut self, anchor: &Anchor) -> bool {
+        if anchor.others.give_back() {
             return true;
         }
+        let id = anchor.id();
         let node = &mut self.nodes[id.index()];
         debug_assert!(node.flags & HELD != 0, "{id} has no handle");
         node.flags &= !HELD;
@@ -291,9 +292,9 @@ impl Slab {
     #[cold]
     #[inline(never)]
     fn add_slot(&mut self, location: &'static Location<'static>) {
-        assert!(self.nodes.len() < NIL as usize, "a device holds at most 2^32 - 1 nodes");
+        assert!(self.nodes.len() < MAX_NODES, "a device holds at most 2^32 - 1024 nodes");
         let id = NodeId(self.nodes.len() as u32);
-        self.handles.reserve(id);
+        self.anchors.reserve(id);
         let Key { op, dtype, size, operands, payload, .. } = Key::new(Op::Literal, DType::Bool, 1, &[], 0);
         self.nodes.push(Node {
             hash: 0,

@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::{BufferVar, Misuse, NodeId, Trace, check_index_types, fold, region};
+use super::{Anchor, BufferVar, Misuse, NodeId, Trace, check_index_types, fold, region};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::Program;
@@ -16,17 +16,12 @@ use crate::plan::{self, Canonical, Step};
 use crate::runtime::{Device, Event, evaluate, host_bytes};
 
 /// An array, evaluated or not, or a size-1 literal that no device knows yet.
+///
+/// Two words that travel in registers.
 pub struct Var {
-    value: Value,
-}
-
-/// Two words, so that handles travel in registers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Value {
-    /// A literal without a device.
-    Literal { dtype: DType, bits: u64 },
-    /// A handle of a node.
-    Node { dtype: DType, id: NodeId, device: Device },
+    anchor: &'static Anchor,
+    /// The literal's bits, or a node's type.
+    bits: u64,
 }
 
 const _: () = assert!(size_of::<Var>() == 16);
@@ -34,7 +29,7 @@ const _: () = assert!(size_of::<Var>() == 16);
 impl Var {
     /// A size-1 literal; it adopts the device of the first array it meets.
     pub fn literal(dtype: DType, bits: u64) -> Var {
-        Var { value: Value::Literal { dtype, bits } }
+        Var { anchor: Anchor::literal(dtype), bits }
     }
 
     /// An array of `size` equal elements.
@@ -72,25 +67,22 @@ impl Var {
             dtype.size(),
             bytes.len()
         );
-        let id = device.upload(dtype, len, bytes, Location::caller())?;
-        Ok(Var::bound(device, dtype, id))
+        device.upload(dtype, len, bytes, Location::caller())
     }
 
     /// The element type.
     #[inline]
     pub fn dtype(&self) -> DType {
-        match self.value {
-            Value::Literal { dtype, .. } | Value::Node { dtype, .. } => dtype,
+        match self.anchor.device {
+            None => self.anchor.dtype(),
+            Some(_) => DType::from_index(self.bits as u8),
         }
     }
 
     /// The device, unless it is an unbound literal.
     #[inline]
     pub fn device(&self) -> Option<Device> {
-        match self.value {
-            Value::Literal { .. } => None,
-            Value::Node { device, .. } => Some(device),
-        }
+        self.anchor.device
     }
 
     /// Number of elements. Inside a region: 1 where the value may be as wide as the region.
@@ -154,15 +146,14 @@ impl Var {
             return;
         };
         let current = region::current(device);
-        let old = self.id();
+        let old = self.anchor;
         let mut t = device.lock_trace();
         let result = apply_locked(&mut t, current, op, wanted, &[self, other], at);
         if result.is_ok() {
             t.drop_handle(old);
         }
         device.unlock_trace(t);
-        let (id, dtype) = or_panic(result);
-        self.value = Value::Node { dtype, id, device };
+        std::mem::replace(self, or_panic(result)).into_anchor();
     }
 
     /// Elements at indices; 0 where masked off or out of bounds.
@@ -346,7 +337,7 @@ impl Var {
 
     /// Whether both are the same node (the same literal, if unbound).
     pub fn same(&self, other: &Var) -> bool {
-        self.value == other.value
+        std::ptr::eq(self.anchor, other.anchor) && self.bits == other.bits
     }
 
     /// A handle of the node that `make` gives a count of.
@@ -355,56 +346,52 @@ impl Var {
     /// With its message, after the trace is unlocked.
     #[track_caller]
     pub(super) fn made(device: Device, make: impl FnOnce(&mut Trace) -> Result<NodeId, Misuse>) -> Var {
-        let result = device.with_trace(|t| make(t).map(|id| t.hand_out(id)));
-        let (id, dtype) = or_panic(result);
-        Var::bound(device, dtype, id)
+        or_panic(device.with_trace(|t| make(t).map(|id| t.hand_out(id))))
     }
 
     /// A handle that has been handed out.
     #[inline]
-    pub(super) fn bound(device: Device, dtype: DType, id: NodeId) -> Var {
-        Var { value: Value::Node { dtype, id, device } }
+    pub(super) fn new(anchor: &'static Anchor, dtype: DType) -> Var {
+        Var { anchor, bits: dtype as u64 }
+    }
+
+    /// What it points to; the handle now is the caller's.
+    #[inline]
+    pub(super) fn into_anchor(self) -> &'static Anchor {
+        let anchor = self.anchor;
+        std::mem::forget(self);
+        anchor
     }
 
     /// Of a literal without a device: its bits.
     fn bits(&self) -> u64 {
-        match self.value {
-            Value::Literal { bits, .. } => bits,
-            Value::Node { .. } => unreachable!("a node has no bits of its own"),
-        }
+        debug_assert!(self.anchor.device.is_none());
+        self.bits
     }
 
     #[inline]
     pub(crate) fn id(&self) -> NodeId {
-        match self.value {
-            Value::Node { id, .. } => id,
-            Value::Literal { .. } => unreachable!("a literal without a device is no node"),
-        }
-    }
-
-    /// The node, whose handle it was now is the caller's.
-    pub(super) fn into_handle(self) -> NodeId {
-        let id = self.id();
-        std::mem::forget(self);
-        id
+        self.anchor.id()
     }
 }
 
 impl Clone for Var {
     #[inline]
     fn clone(&self) -> Var {
-        if let Value::Node { id, device, .. } = self.value {
-            device.share_handle(id);
+        if self.anchor.device.is_some() {
+            self.anchor.others.share();
         }
-        Var { value: self.value }
+        Var { anchor: self.anchor, bits: self.bits }
     }
 }
 
 impl Drop for Var {
     #[inline]
     fn drop(&mut self) {
-        if let Value::Node { id, device, .. } = self.value {
-            device.drop_handle(id);
+        if let Some(device) = self.anchor.device
+            && !self.anchor.others.give_back()
+        {
+            device.drop_last(self.anchor);
         }
     }
 }
@@ -496,8 +483,7 @@ fn apply_n<const N: usize>(op: Op, wanted: DType, args: &[&Var; N]) -> Var {
     let mut t = device.lock_trace();
     let result = apply_locked(&mut t, current, op, wanted, args, at);
     device.unlock_trace(t);
-    let (id, dtype) = or_panic(result);
-    Var::bound(device, dtype, id)
+    or_panic(result)
 }
 
 /// Makes the node of an op; the caller gets a handle.
@@ -509,7 +495,7 @@ fn apply_locked<const N: usize>(
     wanted: DType,
     args: &[&Var; N],
     at: &'static Location<'static>,
-) -> Result<(NodeId, DType), Misuse> {
+) -> Result<Var, Misuse> {
     let id = match recent_nodes(t, args) {
         Some(ids) => t.lane_op_inline(current, op, wanted, ids, at)?,
         None => apply_new_literals(t, current, op, wanted, args, at)?,
@@ -522,9 +508,9 @@ fn apply_locked<const N: usize>(
 fn recent_nodes<const N: usize>(t: &Trace, args: &[&Var; N]) -> Option<[NodeId; N]> {
     let mut ids = [NodeId::NONE; N];
     for (id, arg) in ids.iter_mut().zip(args) {
-        *id = match arg.value {
-            Value::Node { id, .. } => id,
-            Value::Literal { dtype, bits } => t.recent_literal(dtype, bits)?,
+        *id = match arg.anchor.device {
+            Some(_) => arg.id(),
+            None => t.recent_literal(arg.anchor.dtype(), arg.bits)?,
         };
     }
     Some(ids)
