@@ -1,19 +1,19 @@
 //! A device: a backend, its trace behind one lock, its stream, its caches.
 
-use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::backend::{Backend, Caps, DeviceKind};
-use crate::dtype::DType;
 use crate::error::Error;
 use crate::interp::{Interpreter, Mode};
-use crate::runtime::lane::{Batch, Work};
+use crate::runtime::batch::Work;
+use crate::runtime::cache::Variant;
 use crate::runtime::pool::Pool;
-use crate::runtime::{Evaluator, Event, History, KernelRecord, Lane, Storage, TraceLock};
-use crate::trace::{Trace, Var};
+use crate::runtime::stream::Streams;
+use crate::runtime::{Event, History, KernelRecord, Planner, Stream, TraceLock};
+use crate::trace::Trace;
 
 /// A device. Cheap to copy; lives as long as the process.
 #[derive(Clone, Copy)]
@@ -31,6 +31,8 @@ pub struct DeviceOptions {
     pub poison: bool,
     /// How many bytes of dropped arrays are kept for the next ones.
     pub cache_bytes: usize,
+    /// How many bytes the device takes at most, in use and kept. Unset: what the system gives.
+    pub memory_budget: Option<usize>,
     /// What compiling may do to float arithmetic.
     pub float_mode: FloatMode,
 }
@@ -52,34 +54,22 @@ impl Default for DeviceOptions {
             fuse: true,
             poison: false,
             cache_bytes: 1 << 30,
+            memory_budget: None,
             float_mode: FloatMode::Strict,
         }
     }
-}
-
-/// What a device holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryStats {
-    /// Nodes of the trace, evaluated or not.
-    pub nodes: usize,
-    /// Arrays in memory.
-    pub storages: usize,
-    /// Bytes of these.
-    pub bytes: u64,
-    /// Bytes of dropped arrays, kept for the next ones.
-    pub cached: u64,
-    /// Kernel structures in the cache.
-    pub kernels: usize,
 }
 
 pub(crate) struct Shared {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) options: DeviceOptions,
     pub(crate) pool: Pool,
-    pub(crate) lane: Lane,
+    pub(crate) streams: Streams,
     pub(crate) history: Mutex<History>,
-    /// Serialises evaluations: one plans, compiles and submits at a time. Taken before the trace's lock.
-    pub(crate) evaluator: Mutex<Evaluator>,
+    /// Taken after the trace's lock.
+    pub(crate) planner: Mutex<Planner>,
+    /// What the last kernel launched was compiled from.
+    pub(crate) last: Mutex<Option<Arc<Variant>>>,
     pub(crate) trace: TraceLock,
     number: u64,
 }
@@ -92,10 +82,11 @@ impl Device {
         let trace = Trace::new(options.simplify);
         let device = Device(Box::leak(Box::new(Shared {
             backend,
-            pool: Pool::new(options.cache_bytes),
-            lane: Lane::new(),
+            pool: Pool::new(options.cache_bytes, options.memory_budget),
+            streams: Streams::new(),
             history: Mutex::default(),
-            evaluator: Mutex::new(Evaluator::new(options.float_mode)),
+            planner: Mutex::new(Planner::new(options.float_mode)),
+            last: Mutex::default(),
             trace: TraceLock::new(trace),
             options,
             // Only uniqueness matters.
@@ -144,98 +135,36 @@ impl Device {
 
     /// The program of the last kernel launched, as the backend got it.
     pub fn last_program(&self) -> Option<crate::ir::Program> {
-        self.0.evaluator.lock().last_program()
+        self.0.last.lock().as_ref().map(|v| v.program.clone())
     }
 
-    /// What the device holds.
-    pub fn memory(&self) -> MemoryStats {
-        let kernels = self.0.evaluator.lock().kernels();
-        self.with_trace(|trace| {
-            let (storages, bytes) = trace.storage_totals();
-            MemoryStats {
-                nodes: trace.slab.live(),
-                storages,
-                bytes,
-                cached: self.0.pool.totals().1 as u64,
-                kernels,
-            }
-        })
-    }
-
-    /// Gives memory that is kept for reuse back to the system.
-    pub fn trim(&self) {
-        self.0.pool.trim();
-    }
-
-    /// Makes the host wait for everything submitted so far.
+    /// Makes the host wait for everything submitted so far, on any stream.
     ///
     /// # Errors
-    /// The first error of a batch since the last call, or [`Error::HostSyncForbidden`].
+    /// The first error of a batch that no `sync` has told of, or [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
-        self.0.lane.sync()
+        self.0.streams.sync()
     }
 
-    /// An event that completes when everything submitted so far is done.
-    pub fn record(&self) -> Event {
-        self.0.lane.last()
-    }
-
-    /// An event that completes when all of these, of this device, have, with the first error among them.
-    pub(crate) fn join(&self, mut events: Vec<Event>) -> Event {
-        events.retain(|e| !matches!(e.is_complete(), Ok(true)));
-        events.dedup_by(|a, b| a.same(b));
-        if events.len() < 2 {
-            return events.pop().unwrap_or_else(Event::complete);
-        }
-        self.submit(Vec::new(), events)
+    /// The stream that evaluations go to unless another one was entered.
+    pub fn default_stream(&self) -> Stream {
+        self.0.streams.default(*self).clone()
     }
 
     #[doc(hidden)]
-    /// Queues a function among the device's work: everything submitted later waits for it. For tests that hold a
-    /// device still.
+    /// Queues a function among the work of the current stream: everything submitted later waits for it. For tests that
+    /// run something in the middle of a stream; a [`Gate`](crate::runtime::Gate) holds a stream without taking up a thread.
     pub fn submit_call(&self, f: impl FnOnce() + Send + 'static) -> Event {
-        self.submit(vec![Work::Call(Box::new(f))], Vec::new())
+        Stream::current(*self).submit(vec![Work::Call(Box::new(f))], false)
     }
 
-    fn submit(&self, work: Vec<Work>, after: Vec<Event>) -> Event {
-        let done = Event::pending();
-        let small = work.is_empty();
-        let batch = Batch { work, keep: Vec::new(), after, done: done.clone() };
-        // Under the evaluator's lock, as all submission.
-        let _evaluator = self.0.evaluator.lock();
-        self.0.lane.submit(batch, small);
-        done
+    /// Tells devices of this process apart.
+    pub(crate) fn number(&self) -> u64 {
+        self.0.number
     }
 
     pub(crate) fn shared(&self) -> &'static Shared {
         self.0
-    }
-
-    /// Copies bytes into a new evaluated node.
-    pub(crate) fn upload(
-        &self,
-        dtype: DType,
-        len: u64,
-        bytes: &[u8],
-        at: &'static Location<'static>,
-    ) -> Result<Var, Error> {
-        let storage = Storage::new(&*self.0.backend, &self.0.pool, dtype, len, Event::complete())?;
-        assert_eq!(storage.bytes(), bytes.len(), "as many bytes as elements need");
-        // Everything after this counts on a bool being 0 or 1.
-        let normal: Vec<u8>;
-        let bytes = if dtype == DType::Bool && bytes.iter().any(|&b| b > 1) {
-            normal = bytes.iter().map(|&b| u8::from(b != 0)).collect();
-            &normal
-        } else {
-            bytes
-        };
-        // SAFETY: the storage has that many bytes, and nobody else knows it yet.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.ptr(), bytes.len()) };
-        let storage = Arc::new(storage);
-        Ok(self.with_trace(|trace| {
-            let id = trace.data(dtype, len, storage, at);
-            trace.hand_out(id)
-        }))
     }
 }
 

@@ -32,7 +32,7 @@ pub use buffer::BufferVar;
 pub(crate) use fold::fold;
 pub(crate) use handles::Anchor;
 pub use node::NodeId;
-pub(crate) use node::{Node, ORDERED};
+pub(crate) use node::{IN_FLIGHT, Node, ORDERED};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
 pub(crate) use scope::ScopeKind;
 pub(crate) use slab::{Key, Slab};
@@ -40,7 +40,7 @@ pub use var::{Var, eval};
 
 use crate::dtype::DType;
 use crate::op::{Class, Op};
-use crate::runtime::Storage;
+use crate::runtime::{Flights, Holder, Storage};
 
 new_key_type! {
     /// A place: what a buffer's handles name.
@@ -84,8 +84,10 @@ pub(crate) struct Trace {
     labels: FxHashMap<NodeId, Box<str>>,
     /// Whether to fold, simplify and merge equal nodes; off only where the passes are checked against it.
     simplify: bool,
-    /// Whether a plan with effects is between its snapshot and its commit. It counts on nobody getting hold of nodes that
-    /// had no handle, so simplification then leaves operands of operands alone.
+    /// Evaluations between planning and commit.
+    pub(crate) flights: Flights,
+    /// Whether one of them overwrites memory. It counts on nobody getting hold of nodes that had no handle, so
+    /// simplification then leaves operands of operands alone.
     pub(crate) in_flight: bool,
     stamp: u32,
 }
@@ -103,6 +105,7 @@ impl Trace {
             parts: FxHashMap::default(),
             labels: FxHashMap::default(),
             simplify,
+            flights: Flights::default(),
             in_flight: false,
             stamp: 0,
         }
@@ -163,6 +166,19 @@ impl Trace {
     /// Number and bytes of all storages.
     pub(crate) fn storage_totals(&self) -> (usize, u64) {
         (self.storages.len(), self.storages.values().map(|s| s.bytes() as u64).sum())
+    }
+
+    /// The arrays in memory.
+    pub(crate) fn holders(&self) -> Vec<Holder> {
+        let data = self.slab.iter().filter(|(_, node)| node.op == Op::Data);
+        data.map(|(id, node)| Holder {
+            bytes: node.size * node.dtype.size() as u64,
+            dtype: node.dtype,
+            len: node.size,
+            label: self.label(id).map(str::to_owned),
+            made_at: self.slab.location(id),
+        })
+        .collect()
     }
 
     /// Turns a lazy node into an evaluated one: it lets go of its operands.

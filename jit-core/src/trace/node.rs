@@ -71,10 +71,12 @@ pub(crate) const ORDERED: u8 = 4;
 
 /// Has a label.
 pub(crate) const LABELLED: u8 = 8;
+/// An evaluation that has planned it has not committed yet.
+pub(crate) const IN_FLIGHT: u8 = 16;
 /// Has handles.
-pub(crate) const HELD: u8 = 16;
+pub(crate) const HELD: u8 = 32;
 /// Its end concerns more than the slab: it has a label, memory, a scope, a region, or a place among another node's parts.
-pub(crate) const WATCHED: u8 = 32;
+pub(crate) const WATCHED: u8 = 64;
 
 impl Node {
     #[inline]

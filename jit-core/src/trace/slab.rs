@@ -103,6 +103,12 @@ impl Slab {
         self.live
     }
 
+    /// The live nodes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        let all = self.nodes.iter().enumerate().map(|(at, node)| (NodeId(at as u32), node));
+        all.filter(|(_, node)| node.flags & LIVE != 0)
+    }
+
     #[inline]
     pub(crate) fn get(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::ir::Program;
 use crate::op::{Class, Op};
 use crate::plan::{self, Canonical, Step};
-use crate::runtime::{Device, Event, evaluate, host_bytes};
+use crate::runtime::{Device, Event, Stream, evaluate, host_bytes};
 
 /// An array, evaluated or not, or a size-1 literal that no device knows yet.
 ///
@@ -248,7 +248,7 @@ impl Var {
             return literal_bytes(self.dtype(), self.bits(), 1);
         };
         or_panic(device.with_trace(|t| t.check_top_level("reading an array", self.id())));
-        evaluate(device, &[self.id()])?;
+        evaluate(device, &[self.id()], &Stream::current(device))?;
         let (storage, payload, size) = device.with_trace(|t| {
             let node = t.node(self.id());
             (t.storage(self.id()).cloned(), node.payload, node.size)
@@ -256,8 +256,9 @@ impl Var {
         let Some(storage) = storage else {
             return literal_bytes(self.dtype(), payload, size);
         };
-        let written = storage.written.lock().clone();
-        written.wait()?;
+        if let Some(written) = storage.written() {
+            written.wait()?;
+        }
         storage.bytes_copy()
     }
 
@@ -280,7 +281,7 @@ impl Var {
     /// The event after which its elements are there; complete for literals and for what was never evaluated.
     pub fn event(&self) -> Event {
         let storage = self.device().and_then(|d| d.with_trace(|t| t.storage(self.id()).cloned()));
-        storage.map_or_else(Event::complete, |s| s.written.lock().clone())
+        storage.and_then(|s| s.written()).unwrap_or_else(Event::complete)
     }
 
     /// Names it in dumps. Unbound literals have no name.
@@ -446,11 +447,10 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
         .chain(snapshots.iter().map(Var::id))
         .collect();
     or_panic(device.with_trace(|t| roots.iter().try_for_each(|&r| t.check_top_level("evaluating", r))));
-    evaluate(device, &roots)?;
-    let events: Vec<Event> = device.with_trace(|t| {
-        roots.iter().filter_map(|&r| t.storage(r).map(|s| s.written.lock().clone())).collect()
-    });
-    Ok(device.join(events))
+    evaluate(device, &roots, &Stream::current(device))?;
+    let events: Vec<Event> =
+        device.with_trace(|t| roots.iter().filter_map(|&r| t.storage(r)?.written()).collect());
+    Ok(Event::all(device, events))
 }
 
 // One function for each number of operands, so that loops over them unroll.
