@@ -46,8 +46,8 @@ impl Anchor {
 }
 
 static LITERALS: [Anchor; ALL_DTYPES.len()] = {
-    const ANY: Anchor = Anchor { device: None, number: 0, others: Others(AtomicU32::new(0)) };
-    let mut all = [const { ANY }; ALL_DTYPES.len()];
+    let mut all =
+        [const { Anchor { device: None, number: 0, others: Others(AtomicU32::new(0)) } }; ALL_DTYPES.len()];
     let mut at = 0;
     while at < all.len() {
         all[at].number = at as u32;
