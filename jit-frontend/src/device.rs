@@ -39,6 +39,7 @@ pub struct DeviceBuilder {
     threads: Option<usize>,
     float_mode: FloatMode,
     disk_cache: Option<DiskCacheOptions>,
+    memory_budget: Option<usize>,
 }
 
 impl Device {
@@ -122,6 +123,7 @@ impl Device {
             threads: None,
             float_mode: FloatMode::Strict,
             disk_cache: DiskCacheOptions::from_env(),
+            memory_budget: None,
         }
     }
 
@@ -157,10 +159,19 @@ impl Device {
         self.0.memory()
     }
 
-    /// Makes the host wait for everything submitted so far.
+    /// Gives memory that is kept for reuse, and that no work touches any more, back to the system.
     ///
     /// # Errors
-    /// The error of the work that was waited for, or [`Error::HostSyncForbidden`].
+    /// None yet; a driver may fail.
+    pub fn trim(&self) -> Result<(), Error> {
+        self.0.trim();
+        Ok(())
+    }
+
+    /// Makes the host wait for everything submitted so far, on all streams.
+    ///
+    /// # Errors
+    /// The first error of work that no `sync` has told of, or [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
         self.0.sync()
     }
@@ -205,6 +216,14 @@ impl DeviceBuilder {
         self
     }
 
+    /// How many bytes the device takes at most, for arrays and for what it keeps of dropped ones. Unset: what the system
+    /// gives.
+    #[must_use]
+    pub fn memory_budget(mut self, bytes: usize) -> DeviceBuilder {
+        self.memory_budget = Some(bytes);
+        self
+    }
+
     /// Makes the device.
     ///
     /// # Errors
@@ -213,6 +232,7 @@ impl DeviceBuilder {
         let options = DeviceOptions {
             float_mode: self.float_mode,
             disk_cache: self.disk_cache.clone(),
+            memory_budget: self.memory_budget,
             ..DeviceOptions::default()
         };
         match self.kind {

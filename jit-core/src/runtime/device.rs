@@ -84,7 +84,7 @@ impl Device {
     /// A device over a backend. It is never freed: make few.
     pub fn new(backend: Arc<dyn Backend>, options: DeviceOptions) -> Device {
         let trace = Trace::new(options.simplify);
-        Device(Box::leak(Box::new(Shared {
+        let device = Device(Box::leak(Box::new(Shared {
             compiler: Compiler::new(Arc::clone(&backend), &options),
             backend,
             pool: Pool::new(options.cache_bytes, options.memory_budget),
@@ -96,7 +96,9 @@ impl Device {
             options,
             // Only uniqueness matters.
             number: COUNT.fetch_add(1, Ordering::Relaxed),
-        })))
+        })));
+        device.with_trace(|trace| trace.slab.belong_to(device));
+        device
     }
 
     /// A new device with the reference interpreter in that mode.

@@ -1,14 +1,15 @@
 //! The lock around a device's trace, and what is given back while somebody else holds it.
 //!
-//! A drop never waits for the trace: if it finds it locked, it leaves a note for whoever locks it next. Nothing is
-//! destroyed while the trace is locked: the holder takes what became free with it when it unlocks.
+//! A clone takes no lock, nor does a drop of a handle that is not the last. The drop of the last never waits: if it finds
+//! the trace locked, it leaves a note, which the holder reads when it unlocks. Nothing is destroyed while the trace is
+//! locked: the holder takes what became free with it when it unlocks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::runtime::Device;
-use crate::trace::{NodeId, PlaceKey, Trace};
+use crate::trace::{Anchor, NodeId, PlaceKey, Trace};
 
 /// A trace behind its lock.
 pub(crate) struct TraceLock {
@@ -21,6 +22,9 @@ pub(crate) struct TraceLock {
 
 /// What is given back when a handle or a guard is dropped.
 pub(crate) enum Dropped {
+    /// A handle of a node. While the note waits it still counts.
+    Handle(&'static Anchor),
+    /// A count on a node.
     Node(NodeId),
     Place(PlaceKey),
     /// A scope whose closure failed.
@@ -36,40 +40,61 @@ impl TraceLock {
         }
     }
 
-    /// Runs `f` with the trace locked. What it freed is destroyed after the lock is given back.
     #[inline]
-    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
+    fn lock(&self) -> MutexGuard<'_, Trace> {
         let mut trace = self.trace.lock();
-        self.drain_deferred(&mut trace);
-        let result = f(&mut trace);
-        unlock(trace);
-        result
+        if self.has_deferred.load(Ordering::Acquire) {
+            self.read_notes(&mut trace);
+        }
+        trace
     }
 
-    /// Gives back a handle's count, now or, if the trace is locked, by whoever locks it next. Never blocks on the
-    /// trace.
-    pub(crate) fn give_back(&self, dropped: Dropped) {
-        if let Some(mut trace) = self.trace.try_lock() {
-            self.drain_deferred(&mut trace);
-            trace.give_back(dropped);
-            unlock(trace);
-            return;
+    /// Gives back what is probably the last handle of a node.
+    fn drop_last(&self, anchor: &'static Anchor) {
+        match self.trace.try_lock() {
+            Some(mut trace) => {
+                trace.drop_handle(anchor);
+                self.unlock(trace);
+            }
+            None => self.leave_note(Dropped::Handle(anchor)),
         }
-        self.deferred.lock().push(dropped);
-        // Release: whoever sees the flag sees the entry (the list has its own lock besides).
-        self.has_deferred.store(true, Ordering::Release);
+    }
+
+    fn give_back(&self, dropped: Dropped) {
+        match self.trace.try_lock() {
+            Some(mut trace) => {
+                trace.give_back(dropped);
+                self.unlock(trace);
+            }
+            None => self.leave_note(dropped),
+        }
     }
 
     #[inline]
-    fn drain_deferred(&self, trace: &mut Trace) {
-        // Acquire pairs with the store in `give_back`; a flag missed now is seen by the next holder.
+    fn unlock(&self, trace: MutexGuard<'_, Trace>) {
+        if trace.garbage.is_empty() {
+            drop(trace);
+        } else {
+            unlock_and_destroy(trace);
+        }
+        // Acquire pairs with the exchange in `leave_note`.
         if self.has_deferred.load(Ordering::Acquire) {
-            self.drain_list(trace);
+            self.read_notes_later();
         }
     }
 
     #[cold]
-    fn drain_list(&self, trace: &mut Trace) {
+    fn leave_note(&self, dropped: Dropped) {
+        self.deferred.lock().push(dropped);
+        // Whoever sees the flag sees the entry (the list has its own lock besides).
+        self.has_deferred.swap(true, Ordering::SeqCst);
+        // The holder may have looked just before that. Should it look and miss the flag while this misses the lock's end,
+        // which no hardware does that orders its exclusive accesses, the next holder finds the note.
+        self.read_notes_later();
+    }
+
+    #[cold]
+    fn read_notes(&self, trace: &mut Trace) {
         // Cleared before the list is taken: an entry pushed after that sets it again.
         self.has_deferred.store(false, Ordering::Release);
         let list = std::mem::take(&mut *self.deferred.lock());
@@ -77,27 +102,15 @@ impl TraceLock {
             trace.give_back(dropped);
         }
     }
-}
 
-impl Device {
-    /// Runs `f` with the trace locked. What it freed is destroyed after the lock is given back.
-    #[inline]
-    pub(crate) fn with_trace<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
-        self.shared().trace.with(f)
-    }
-
-    /// Gives back a handle's count, now or, if the trace is locked, by whoever locks it next. Never blocks on the
-    /// trace.
-    #[inline]
-    pub(crate) fn give_back(&self, dropped: Dropped) {
-        self.shared().trace.give_back(dropped);
-    }
-}
-
-#[inline]
-fn unlock(trace: MutexGuard<'_, Trace>) {
-    if !trace.garbage.is_empty() {
-        unlock_and_destroy(trace);
+    /// Reads the notes unless somebody holds the trace, who will then.
+    #[cold]
+    fn read_notes_later(&self) {
+        while self.has_deferred.load(Ordering::Acquire) {
+            let Some(mut trace) = self.trace.try_lock() else { return };
+            self.read_notes(&mut trace);
+            unlock_and_destroy(trace);
+        }
     }
 }
 
@@ -108,9 +121,43 @@ fn unlock_and_destroy(mut trace: MutexGuard<'_, Trace>) {
     drop(garbage);
 }
 
+impl Device {
+    /// Runs `f` with the trace locked. What it freed is destroyed after the lock is given back.
+    #[inline]
+    pub(crate) fn with_trace<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
+        let mut trace = self.lock_trace();
+        let result = f(&mut trace);
+        self.unlock_trace(trace);
+        result
+    }
+
+    /// The trace, locked. [`unlock_trace`](Self::unlock_trace) is next.
+    #[inline]
+    pub(crate) fn lock_trace(&self) -> MutexGuard<'static, Trace> {
+        self.shared().trace.lock()
+    }
+
+    /// Unlocks the trace, and destroys what became free meanwhile.
+    #[inline]
+    pub(crate) fn unlock_trace(&self, trace: MutexGuard<'_, Trace>) {
+        self.shared().trace.unlock(trace);
+    }
+
+    /// Gives back what is probably the last handle of a node: as [`give_back`](Self::give_back), but quicker.
+    pub(crate) fn drop_last(&self, anchor: &'static Anchor) {
+        self.shared().trace.drop_last(anchor);
+    }
+
+    /// Gives something back, now or, if the trace is locked, when that ends. Never blocks on the trace.
+    pub(crate) fn give_back(&self, dropped: Dropped) {
+        self.shared().trace.give_back(dropped);
+    }
+}
+
 impl Trace {
     fn give_back(&mut self, dropped: Dropped) {
         match dropped {
+            Dropped::Handle(anchor) => self.drop_handle(anchor),
             Dropped::Node(id) => self.release(id),
             Dropped::Place(key) => self.release_place(key),
             Dropped::Scope(scope) => self.abandon_scope(scope),

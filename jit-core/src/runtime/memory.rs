@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::runtime::pool::Reuse;
 use crate::runtime::{Device, Storage};
-use crate::trace::NodeId;
+use crate::trace::Var;
 
 /// What a device holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,14 +86,14 @@ impl Device {
         })
     }
 
-    /// Copies bytes into a new evaluated node; the caller gets a count on it.
+    /// Copies bytes into a new evaluated node.
     pub(crate) fn upload(
         &self,
         dtype: DType,
         len: u64,
         bytes: &[u8],
         at: &'static Location<'static>,
-    ) -> Result<NodeId, Error> {
+    ) -> Result<Var, Error> {
         let storage = self.allocate(dtype, len, Reuse::Host)?;
         assert_eq!(storage.bytes(), bytes.len(), "as many bytes as elements need");
         // Everything after this counts on a bool being 0 or 1.
@@ -106,7 +106,11 @@ impl Device {
         };
         // SAFETY: the storage has that many bytes, nothing is pending on memory for the host, and nobody else knows it yet.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.ptr(), bytes.len()) };
-        Ok(self.with_trace(|trace| trace.data(dtype, len, Arc::new(storage), at)))
+        let storage = Arc::new(storage);
+        Ok(self.with_trace(|trace| {
+            let id = trace.data(dtype, len, storage, at);
+            trace.hand_out(id)
+        }))
     }
 
     /// Why there is no more memory, and what holds most of it.
