@@ -6,6 +6,7 @@ use jit_core::backend::{Allocation, Backend, Caps, CompiledKernel, DeviceKind, P
 use jit_core::error::Error;
 use jit_core::ir::Program;
 
+use crate::caches::last_level_cache;
 use crate::codegen::{BODY, FINISH};
 use crate::compile;
 use crate::kernel::{Kernel, Maker};
@@ -20,6 +21,8 @@ pub struct LlvmOptions {
     pub vector_width: Option<u32>,
     /// Threads that work at one launch, its caller among them. Unset: one for each processor.
     pub threads: Option<usize>,
+    /// A launch that stores more bytes than this does so past the caches. Unset: the size of the last-level cache.
+    pub streaming_above: Option<u64>,
 }
 
 /// The host's processors as a backend.
@@ -29,6 +32,7 @@ pub struct LlvmBackend {
     width: u32,
     session: Arc<Session>,
     pool: Arc<Pool>,
+    streaming_above: u64,
 }
 
 impl LlvmBackend {
@@ -61,6 +65,7 @@ impl LlvmBackend {
             width,
             session,
             pool: Arc::new(Pool::new(threads)?),
+            streaming_above: options.streaming_above.unwrap_or_else(last_level_cache),
         })
     }
 }
@@ -74,8 +79,12 @@ impl Backend for LlvmBackend {
         let object = compile::object(program, &self.target, self.width)?;
         let names = if program.finish.is_some() { &[BODY, FINISH][..] } else { &[BODY] };
         let code = self.session.load(&object, names).map_err(|log| compile::failed(log, program))?;
-        let maker =
-            Maker { target: Arc::clone(&self.target), width: self.width, pool: Arc::clone(&self.pool) };
+        let maker = Maker {
+            target: Arc::clone(&self.target),
+            width: self.width,
+            pool: Arc::clone(&self.pool),
+            streaming_above: self.streaming_above,
+        };
         Ok(Arc::new(Kernel::new(code, program, maker)))
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use jit_core::backend::{Arg, CompiledKernel, Launch};
 use jit_core::dtype::DType;
 use jit_core::error::Error;
-use jit_core::ir::{Block, ParamKind, Program};
+use jit_core::ir::{Block, ParamId, ParamKind, Program};
 use jit_core::op::Op;
 use jit_core::reduce::{chunk_len, fold_chunk_results};
 
@@ -15,8 +15,8 @@ use crate::orc::Code;
 use crate::pool::{Pool, Share};
 use crate::target::Target;
 
-/// The signature of both functions of a kernel: arguments, begin, end, base, results.
-type Entry = unsafe extern "C" fn(*const [u64; 2], u64, u64, u64, *mut u64);
+/// The signature of both functions of a kernel: arguments, begin, end, base, results, streams.
+type Entry = unsafe extern "C" fn(*const [u64; 2], u64, u64, u64, *mut u64, u64);
 
 /// A program's code, and what a launch needs to know of the program.
 pub(crate) struct Kernel {
@@ -25,6 +25,8 @@ pub(crate) struct Kernel {
     cost: u64,
     instructions: usize,
     reductions: Vec<(Op, DType)>,
+    /// The parameters that every lane stores to, with the bytes of an element.
+    outputs: Vec<(ParamId, usize)>,
     program: Program,
     maker: Maker,
 }
@@ -35,6 +37,8 @@ pub(crate) struct Maker {
     /// Lanes of a vector.
     pub(crate) width: u32,
     pub(crate) pool: Arc<Pool>,
+    /// Launches that store more bytes than this store past the caches.
+    pub(crate) streaming_above: u64,
 }
 
 /// Below this many vector instructions in all a launch stays on the calling thread: they take some 20 us, about what it
@@ -58,13 +62,15 @@ impl CompiledKernel for Kernel {
         let results = if count == 0 { 0 } else { units as usize * count };
         let results: Vec<AtomicU64> = (0..results).map(|_| AtomicU64::new(0)).collect();
         let body = self.function(0);
+        let streams = self.streams(launch);
         let run = |begin: u64, end: u64| {
             let end = end.min(lanes);
             let at =
                 results.get((begin / unit) as usize * count).map_or(std::ptr::null_mut(), AtomicU64::as_ptr);
             // SAFETY: the caller of `launch` promises valid memory for lanes below `lanes`; each chunk is given to one
-            // call, and `at` has room for its results.
-            unsafe { body(arguments.as_ptr(), begin, end, launch.base, at) }
+            // call, and `at` has room for its results. With `streams` all outputs are aligned to 64 bytes, and so is
+            // lane `begin` in them, a multiple of 64.
+            unsafe { body(arguments.as_ptr(), begin, end, launch.base, at, u64::from(streams)) }
         };
         self.maker.pool.run(units.div_ceil(per_block), self.share(lanes), |block| {
             let (first, last) = (block * per_block, (block * per_block + per_block).min(units));
@@ -73,11 +79,14 @@ impl CompiledKernel for Kernel {
             } else {
                 (first..last).for_each(|chunk| run(chunk * unit, (chunk + 1) * unit));
             }
+            if streams {
+                order_streamed_stores();
+            }
         });
         if self.program.finish.is_some() {
             let mut totals = self.totals(results);
             // SAFETY: as above; the finish reads one total for each reduction.
-            unsafe { self.function(1)(arguments.as_ptr(), 0, 1, launch.base, totals.as_mut_ptr()) }
+            unsafe { self.function(1)(arguments.as_ptr(), 0, 1, launch.base, totals.as_mut_ptr(), 0) }
         }
         Ok(())
     }
@@ -99,6 +108,7 @@ impl Kernel {
             cost: cost(&program.body),
             instructions: program.inst_count(),
             reductions: program.reductions(),
+            outputs: outputs(program),
             program: program.clone(),
             maker,
         }
@@ -127,6 +137,16 @@ impl Kernel {
                 (_, Arg::Memory { ptr, len }) => Ok([ptr as usize as u64, len]),
             })
             .collect()
+    }
+
+    /// Whether the lanes' stores go past the caches: what is written would not stay there until it is read.
+    fn streams(&self, launch: &Launch<'_>) -> bool {
+        let bytes: usize = self.outputs.iter().map(|&(_, size)| size).sum();
+        launch.lanes.saturating_mul(bytes as u64) > self.maker.streaming_above
+            && self.outputs.iter().all(|(param, _)| match launch.args[param.index()] {
+                Arg::Memory { ptr, .. } => ptr as usize % 64 == 0,
+                Arg::Scalar(_) => false,
+            })
     }
 
     /// How many units of lanes there are, and how many of them make a block for one thread.
@@ -158,6 +178,21 @@ impl Kernel {
         let of = |which| chunks.iter().skip(which).step_by(count).copied().collect();
         let each = self.reductions.iter().enumerate();
         each.map(|(which, &(combine, ty))| fold_chunk_results(combine, ty, of(which))).collect()
+    }
+}
+
+/// What every lane stores to.
+fn outputs(program: &Program) -> Vec<(ParamId, usize)> {
+    let stores = program.body.insts.iter().filter(|inst| inst.op == Op::Store);
+    stores.map(|inst| (inst.param(), program.params[inst.param().index()].dtype.size())).collect()
+}
+
+/// Makes what this thread stored past the caches visible before what it does next.
+fn order_streamed_stores() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has SSE.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
     }
 }
 

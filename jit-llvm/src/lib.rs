@@ -18,6 +18,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `backend` | options, [`LlvmBackend`] |
+//! | `caches` | how large they are |
 //! | `codegen` | the templates, by concept |
 //! | `compile` | module to object or text |
 //! | `kernel` | launches |
@@ -27,6 +28,7 @@
 #![warn(missing_docs)]
 
 mod backend;
+mod caches;
 mod codegen;
 mod compile;
 mod kernel;

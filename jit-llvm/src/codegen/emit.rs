@@ -381,6 +381,14 @@ impl<'c> Emit<'c> {
         built(self.builder.build_store(at, value)).set_alignment(align).expect("a power of two");
     }
 
+    pub(super) fn store_past_caches(&self, value: Val<'c>, at: PointerValue<'c>, align: u32) {
+        let store = built(self.builder.build_store(at, value));
+        store.set_alignment(align).expect("a power of two");
+        let one = self.context.i32_type().const_int(1, false);
+        let node = self.context.metadata_node(&[one.into()]);
+        store.set_metadata(node, self.context.get_kind_id("nontemporal")).expect("a store takes metadata");
+    }
+
     // Control flow.
 
     pub(super) fn function(&self) -> FunctionValue<'c> {

@@ -1,9 +1,10 @@
 //! The two functions of a kernel.
 //!
-//! Both have the signature `(arguments, begin, end, base, results)`:
+//! Both have the signature `(arguments, begin, end, base, results, streams)`:
 //! - `arguments` points to two u64 per parameter: a scalar's bits and nothing, or an address and a length in elements;
 //! - `body` runs the lanes `begin..end` of the launch, whose lane 0 has the global index `base`, and writes one u64
-//!   per reduction to `results`;
+//!   per reduction to `results`; with `streams` other than 0 full vectors are stored past the caches, for which every
+//!   `out` parameter and the address of lane `begin` in it are aligned to 64 bytes;
 //! - `finish` runs once, and reads the final value of each reduction from `results`.
 
 use std::collections::HashMap;
@@ -43,8 +44,11 @@ pub(super) fn body<'c>(
     let generator = &mut frame.generator;
     generator.hoist(&program.body)?;
     generator.start_reductions();
+    let streams = parameter(frame.function, 5);
+    let e = &generator.entry;
+    generator.streams = Some(e.icmp(IntPredicate::NE, streams, e.int_like(streams, 0)).into_int_value());
 
-    let [begin, end] = [1, 2].map(|i| frame.function.get_nth_param(i).expect("five parameters"));
+    let [begin, end] = [1, 2].map(|i| parameter(frame.function, i));
     let mut first = begin;
     if program.inst_count() <= LONG_BODY {
         first = generator.lane_loop(&program.body, first, end, Tail::Left)?;
@@ -105,7 +109,8 @@ impl<'c, 'p> Frame<'c, 'p> {
     ) -> Self {
         let pointer = context.ptr_type(AddressSpace::default());
         let i64_type = context.i64_type();
-        let params = [pointer.into(), i64_type.into(), i64_type.into(), i64_type.into(), pointer.into()];
+        let number = i64_type.into();
+        let params = [pointer.into(), number, number, number, pointer.into(), number];
         let function = module.add_function(name, context.void_type().fn_type(&params, false), None);
         let emit = || Emit {
             context,
@@ -124,14 +129,14 @@ impl<'c, 'p> Frame<'c, 'p> {
         entry.builder.position_before(&jump);
         e.continue_at(start);
 
-        let arguments = function.get_nth_param(0).expect("five parameters").into_pointer_value();
+        let arguments = parameter(function, 0).into_pointer_value();
         let args = (0..program.params.len()).map(|k| argument(&entry, program, k, arguments)).collect();
         let forms = match form {
             Form::Uniform => vec![Form::Uniform; program.values.len()],
             Form::Varying => uniform::forms(program, block),
         };
         let zero = i64_type.const_zero().into();
-        let base = function.get_nth_param(3).expect("five parameters");
+        let base = parameter(function, 3);
         let generator = Gen {
             program,
             e,
@@ -143,14 +148,19 @@ impl<'c, 'p> Frame<'c, 'p> {
             args,
             bounds: HashMap::new(),
             tables: HashMap::new(),
+            streams: None,
             lanes: Lanes { first: zero, base, existing: None, active: None, form },
             accumulators: Vec::new(),
             zeros: None,
             sink: None,
         };
-        let results = function.get_nth_param(4).expect("five parameters").into_pointer_value();
+        let results = parameter(function, 4).into_pointer_value();
         Frame { function, results, generator }
     }
+}
+
+fn parameter(function: FunctionValue<'_>, k: u32) -> Val<'_> {
+    function.get_nth_param(k).expect("six parameters")
 }
 
 /// Reads an argument.

@@ -65,13 +65,28 @@ impl<'c> Gen<'c, '_> {
         let value = to_memory(e, dtype, value);
         let at = self.lane_address(param);
         match self.lanes.active {
-            None => e.store(value, at, dtype.size() as u32),
+            None => self.store_vector(value, at, dtype.size() as u32),
             Some(mask) => {
                 let align = e.const_int(32, dtype.size() as u64, Form::Uniform);
                 let types = [value.get_type(), at.get_type().into()];
                 e.intrinsic_call("llvm.masked.store", &types, &[value, at.into(), align, mask]);
             }
         }
+    }
+
+    /// Stores what nobody masks. Memory beyond the caches is written past them, without being read first.
+    fn store_vector(&self, value: Val<'c>, at: PointerValue<'c>, size: u32) {
+        let e = &self.e;
+        let Some(streams) = self.streams else { return e.store(value, at, size) };
+        let (past, through, done) = (e.block("past.caches"), e.block("through.caches"), e.block("stored"));
+        e.branch(streams, past, through);
+        e.continue_at(past);
+        e.store_past_caches(value, at, (size * e.width).min(64));
+        e.jump(done);
+        e.continue_at(through);
+        e.store(value, at, size);
+        e.jump(done);
+        e.continue_at(done);
     }
 
     /// The address of the first lane's element.

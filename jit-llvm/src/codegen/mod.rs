@@ -28,7 +28,7 @@ use emit::{Emit, Form, Val};
 pub(crate) use frame::{BODY, FINISH};
 use inkwell::context::Context;
 use inkwell::module::Module;
-use inkwell::values::{GlobalValue, PointerValue};
+use inkwell::values::{GlobalValue, IntValue, PointerValue};
 use jit_core::dtype::DType;
 use jit_core::error::Error;
 use jit_core::ir::{Block, Inst, ParamId, ParamKind, Program, TableId, Value};
@@ -68,6 +68,8 @@ struct Gen<'c, 'p> {
     args: Vec<Argument<'c>>,
     bounds: HashMap<(u32, memory::Bound), Val<'c>>,
     tables: HashMap<TableId, GlobalValue<'c>>,
+    /// Whether full vectors are stored past the caches. Only a body asks.
+    streams: Option<IntValue<'c>>,
     lanes: Lanes<'c>,
     /// Accumulators of the reductions.
     accumulators: Vec<PointerValue<'c>>,
