@@ -17,6 +17,7 @@ use inkwell::{AddressSpace, IntPredicate};
 use jit_core::error::Error;
 use jit_core::ir::{Block, ParamKind, Program};
 use jit_core::op::Class;
+use jit_core::reduce::ACCUMULATORS;
 
 use super::emit::{Emit, Form, Val, built};
 use super::memory::load_element;
@@ -50,7 +51,9 @@ pub(super) fn body<'c>(
 
     let [begin, end] = [1, 2].map(|i| parameter(frame.function, i));
     let mut first = begin;
-    if program.inst_count() <= LONG_BODY {
+    if generator.accumulates_in_registers() {
+        first = generator.rounds(&program.body, first, end)?;
+    } else if program.inst_count() <= LONG_BODY {
         first = generator.lane_loop(&program.body, first, end, Tail::Left)?;
     }
     generator.lane_loop(&program.body, first, end, Tail::Masked)?;
@@ -151,6 +154,7 @@ impl<'c, 'p> Frame<'c, 'p> {
             streams: None,
             lanes: Lanes { first: zero, base, existing: None, active: None, form },
             accumulators: Vec::new(),
+            registers: None,
             zeros: None,
             sink: None,
         };
@@ -214,6 +218,51 @@ impl<'c> Gen<'c, '_> {
         first_in.add_incoming(&[(&begin, before), (&next, self.e.here())]);
         self.e.jump(head);
         self.e.continue_at(done);
+        Ok(first)
+    }
+
+    /// Runs a block for the lanes from `begin`, a vector for each group of accumulators at a time; yields the first lane
+    /// that is left. The accumulators are in registers meanwhile.
+    fn rounds(&mut self, block: &Block, begin: Val<'c>, end: Val<'c>) -> Result<Val<'c>, Error> {
+        let identities = self.load_accumulators();
+        let before = self.e.here();
+        let (head, turn, done) = (self.e.block("rounds"), self.e.block("round"), self.e.block("rounds.done"));
+        self.e.jump(head);
+        self.e.continue_at(head);
+        let e = &self.e;
+        let first_in = e.phi(begin.get_type());
+        let first = first_in.as_basic_value();
+        let phis: Vec<Vec<_>> = identities
+            .iter()
+            .map(|groups| groups.iter().map(|identity| e.phi(identity.get_type())).collect())
+            .collect();
+        let next = e.add(first, e.int_like(first, ACCUMULATORS as u64));
+        let more = e.icmp(IntPredicate::ULE, next, end);
+        e.branch(more.into_int_value(), turn, done);
+        e.continue_at(turn);
+        let mut sums: Vec<Vec<_>> =
+            phis.iter().map(|groups| groups.iter().map(|phi| phi.as_basic_value()).collect()).collect();
+        for group in 0..ACCUMULATORS as u32 / self.e.width {
+            let offset = self.e.int_like(first, u64::from(group * self.e.width));
+            self.lanes =
+                Lanes { first: self.e.add(first, offset), existing: None, active: None, ..self.lanes };
+            self.registers = Some(sums.iter().map(|groups| groups[group as usize]).collect());
+            self.lane_block(block)?;
+            let combined = self.registers.take().expect("they were put there");
+            sums.iter_mut().zip(combined).for_each(|(groups, sum)| groups[group as usize] = sum);
+        }
+        let latch = self.e.here();
+        first_in.add_incoming(&[(&begin, before), (&next, latch)]);
+        for ((phis, identities), sums) in phis.iter().zip(&identities).zip(&sums) {
+            for ((phi, identity), sum) in phis.iter().zip(identities).zip(sums) {
+                phi.add_incoming(&[(identity, before), (sum, latch)]);
+            }
+        }
+        self.e.jump(head);
+        self.e.continue_at(done);
+        let sums: Vec<Vec<_>> =
+            phis.iter().map(|groups| groups.iter().map(|phi| phi.as_basic_value()).collect()).collect();
+        self.store_accumulators(&sums);
         Ok(first)
     }
 

@@ -44,12 +44,32 @@ pub(crate) fn build_module<'c>(
     width: u32,
 ) -> Result<Rc<Module<'c>>, Error> {
     let module = Rc::new(context.create_module("kernel"));
+    let width = lanes_of_a_vector(program, target, width);
     let target = Rc::new(target.clone());
     frame::body(context, &module, &target, width, program)?;
     if let Some(finish) = &program.finish {
         frame::finish(context, &module, &target, width, program, finish)?;
     }
     Ok(module)
+}
+
+/// Programs of small elements take more lanes at a time, so that their vectors are as long as those of others. Accesses
+/// at indices have vectors of addresses, which are long enough; and tails need masks for small elements.
+fn lanes_of_a_vector(program: &Program, target: &Target, width: u32) -> u32 {
+    let computes_wider = |inst: &Inst| {
+        let f16 = |v: &Value| program.dtype(*v) == DType::F16;
+        matches!(inst.op.class(), Class::Lane | Class::Reduce) && inst.args.iter().any(f16)
+    };
+    fn any(block: &Block, test: &impl Fn(&Inst) -> bool) -> bool {
+        block.insts.iter().any(|inst| test(inst) || inst.blocks.iter().any(|nested| any(nested, test)))
+    }
+    let indexed =
+        |inst: &Inst| matches!(inst.op.class(), Class::Read | Class::Effect) || inst.op == Op::Lookup;
+    let largest = program.values.iter().map(|t| t.size() as u32).max().unwrap_or(4);
+    if largest >= 4 || !target.masks_bytes || any(&program.body, &|i| indexed(i) || computes_wider(i)) {
+        return width;
+    }
+    width * 4 / largest
 }
 
 /// A function under construction.
@@ -73,6 +93,8 @@ struct Gen<'c, 'p> {
     lanes: Lanes<'c>,
     /// Accumulators of the reductions.
     accumulators: Vec<PointerValue<'c>>,
+    /// Where a vector of lanes has its accumulators at hand: one for each reduction.
+    registers: Option<Vec<Val<'c>>>,
     /// What masked-off scalar loads read: zeros.
     zeros: Option<PointerValue<'c>>,
     /// What masked-off lanes write where each has a store of its own.
