@@ -30,6 +30,8 @@ pub(crate) struct Target {
     pub(crate) fma: bool,
     /// Converts between f16 and f32.
     pub(crate) f16: bool,
+    /// Has masked loads and stores of elements of four and eight bytes.
+    pub(crate) masks_words: bool,
     /// Has masked loads and stores of elements of one and two bytes.
     pub(crate) masks_bytes: bool,
     /// Lanes of a vector, unless asked for otherwise.
@@ -45,6 +47,7 @@ impl Target {
             features: String::new(),
             fma: true,
             f16: true,
+            masks_words: true,
             masks_bytes: width == 16,
             width,
         };
@@ -102,6 +105,7 @@ fn host() -> Target {
         cpu: TargetMachine::get_host_cpu_name().to_string(),
         fma: aarch64 || has("fma"),
         f16: aarch64 || has("f16c"),
+        masks_words: has("avx2"),
         masks_bytes: avx512 && has("avx512bw"),
         width: if avx512 {
             16

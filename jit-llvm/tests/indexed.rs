@@ -284,3 +284,73 @@ fn lookups() {
         check(&b.finish(false), &inputs, &[5, 100], 0, Equal::Bits);
     }
 }
+
+/// The index counts with the lanes from an offset on: in a row, across its type's end, past either end of memory, masked.
+#[test]
+fn accesses_in_a_row() {
+    for dtype in ALL_DTYPES {
+        // Every index type with some element types, and every element type with some index types.
+        let all = matches!(dtype, DType::U8 | DType::F32);
+        for index_type in INDEX_TYPES.into_iter().filter(|&t| all || matches!(t, DType::I16 | DType::U32)) {
+            let mut b = Builder::new();
+            let source = b.param(ParamKind::In, dtype);
+            let offset = b.param(ParamKind::Scalar, DType::U64);
+            let [least, most] = [0; 2].map(|_| b.param(ParamKind::Scalar, index_type));
+            let mask = b.param(ParamKind::In, DType::Bool);
+            let target = b.param(ParamKind::InOut, dtype);
+            let outs = [0; 3].map(|_| b.param(ParamKind::Out, dtype));
+            let lane = b.counter(DType::U64);
+            let offset = b.read(Op::Param, offset);
+            let at = b.op(Op::Add, &[lane, offset]);
+            let at = b.cast(index_type, at);
+            let [least, most] = [least, most].map(|p| b.read(Op::Param, p));
+            let clamped = b.op(Op::Max, &[at, least]);
+            let clamped = b.op(Op::Min, &[clamped, most]);
+            let m = b.read(Op::Load, mask);
+            let values = [(at, None), (at, Some(m)), (clamped, Some(m))].map(|(i, m)| b.gather(source, i, m));
+            // Without the clamped indices, of which many are equal.
+            b.scatter(Op::Scatter, target, values[0], at, Some(m));
+            outs.into_iter().zip(values).for_each(|(out, value)| b.store(out, value));
+            let program = b.finish(false);
+            let top = index_type.mask() >> u32::from(index_type.is_signed());
+            for offset in [0, 1, 5, 0u64.wrapping_sub(1), 0u64.wrapping_sub(20), top - 3, top - 40] {
+                let n = 150;
+                let (source, target) = (Random(9).many(dtype, 100), Random(10).many(dtype, 120));
+                let mut inputs = vec![Input::Memory(source), Input::Scalar(offset)];
+                inputs.extend([3, 77].map(Input::Scalar));
+                inputs.extend([masks(n, 3), Input::Memory(target)]);
+                inputs.extend([0; 3].map(|_| Input::Memory(vec![0; n])));
+                check(&program, &inputs, &[1, 64, 100, 150], 0, Equal::Bits);
+            }
+        }
+    }
+}
+
+/// Rows of different lengths, and lanes that stay behind, in a loop that each lane leaves when it likes.
+#[test]
+fn rows_in_a_loop() {
+    let mut b = Builder::new();
+    let [source, turns] = [DType::F32, DType::U32].map(|t| b.param(ParamKind::In, t));
+    let out = b.param(ParamKind::Out, DType::F32);
+    let lane = b.counter(DType::U32);
+    let limit = b.read(Op::Load, turns);
+    let limit = b.op(Op::Add, &[lane, limit]);
+    let [step, zero] = [(DType::U32, 1), (DType::F32, 0)].map(|(t, bits)| b.literal(t, bits));
+    let state = b.open_block(&[DType::U32, DType::F32]);
+    let more = b.op(Op::Lt, &[state[0], limit]);
+    let condition = b.close_block(&[more]);
+    b.open_block(&[]);
+    let value = b.gather(source, state[0], None);
+    let sum = b.op(Op::Add, &[state[1], value]);
+    let next = b.op(Op::Add, &[state[0], step]);
+    let body = b.close_block(&[next, sum]);
+    let types = [DType::U32, DType::F32];
+    let results = b.inst(Op::Loop, 0, &[lane, zero], &types, vec![condition, body]);
+    b.store(out, results[1]);
+    let program = b.finish(false);
+    let source = (0..90).map(|i| u64::from((i as f32 * 0.3).to_bits())).collect();
+    let mut random = Random(12);
+    let turns = (0..100).map(|i| if i < 40 { 3 } else { random.below(9) }).collect();
+    let inputs = [source, turns, vec![0; 100]].map(Input::Memory);
+    check(&program, &inputs, &[1, 16, 100], 0, Equal::Bits);
+}

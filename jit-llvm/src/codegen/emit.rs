@@ -381,6 +381,33 @@ impl<'c> Emit<'c> {
         built(self.builder.build_store(at, value)).set_alignment(align).expect("a power of two");
     }
 
+    /// The elements of the lanes of a mask, from the address of the first lane's on; 0 elsewhere.
+    pub(super) fn masked_load(
+        &self,
+        ty: BasicTypeEnum<'c>,
+        at: PointerValue<'c>,
+        align: u32,
+        mask: Option<Val<'c>>,
+    ) -> Val<'c> {
+        let Some(mask) = mask else { return self.load(ty, at, align) };
+        let align = self.const_int(32, u64::from(align), Form::Uniform);
+        let args = [at.into(), align, mask, ty.const_zero()];
+        self.intrinsic("llvm.masked.load", &[ty, at.get_type().into()], &args)
+    }
+
+    pub(super) fn masked_store(
+        &self,
+        value: Val<'c>,
+        at: PointerValue<'c>,
+        align: u32,
+        mask: Option<Val<'c>>,
+    ) {
+        let Some(mask) = mask else { return self.store(value, at, align) };
+        let align = self.const_int(32, u64::from(align), Form::Uniform);
+        let types = [value.get_type(), at.get_type().into()];
+        self.intrinsic_call("llvm.masked.store", &types, &[value, at.into(), align, mask]);
+    }
+
     pub(super) fn store_past_caches(&self, value: Val<'c>, at: PointerValue<'c>, align: u32) {
         let store = built(self.builder.build_store(at, value));
         store.set_alignment(align).expect("a power of two");

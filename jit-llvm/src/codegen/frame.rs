@@ -21,6 +21,7 @@ use jit_core::reduce::ACCUMULATORS;
 
 use super::emit::{Emit, Form, Val, built};
 use super::memory::load_element;
+use super::row::{Step, steps};
 use super::{Argument, Gen, Lanes, uniform};
 use crate::target::Target;
 
@@ -53,8 +54,10 @@ pub(super) fn body<'c>(
     let mut first = begin;
     if generator.accumulates_in_registers() {
         first = generator.rounds(&program.body, first, end)?;
+        generator.remainder = true;
     } else if program.inst_count() <= LONG_BODY {
         first = generator.lane_loop(&program.body, first, end, Tail::Left)?;
+        generator.remainder = true;
     }
     generator.lane_loop(&program.body, first, end, Tail::Masked)?;
     generator.end_reductions(frame.results)?;
@@ -138,6 +141,10 @@ impl<'c, 'p> Frame<'c, 'p> {
             Form::Uniform => vec![Form::Uniform; program.values.len()],
             Form::Varying => uniform::forms(program, block),
         };
+        let steps = match form {
+            Form::Uniform => vec![Step::Other; program.values.len()],
+            Form::Varying => steps(program, &forms),
+        };
         let zero = i64_type.const_zero().into();
         let base = parameter(function, 3);
         let generator = Gen {
@@ -145,6 +152,8 @@ impl<'c, 'p> Frame<'c, 'p> {
             e,
             entry,
             forms,
+            steps,
+            remainder: false,
             values: vec![None; program.values.len()],
             splats: HashMap::new(),
             hoisted: vec![false; program.values.len()],

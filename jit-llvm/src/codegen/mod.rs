@@ -7,6 +7,7 @@
 //! | [`emit`] | the vocabulary: LLVM instructions on scalars and vectors alike |
 //! | [`lane`], [`cast`], [`remainder`] | templates of the pure ops |
 //! | [`memory`], [`atomic`] | loads and stores by lane and at indices, tables, read-modify-write |
+//! | [`row`] | accesses at indices that count with the lanes |
 //! | [`control`] | loops and branches by lane mask |
 //! | [`reduction`] | accumulators and their folding |
 
@@ -19,6 +20,7 @@ mod lane;
 mod memory;
 mod reduction;
 mod remainder;
+mod row;
 mod uniform;
 
 use std::collections::HashMap;
@@ -33,6 +35,7 @@ use jit_core::dtype::DType;
 use jit_core::error::Error;
 use jit_core::ir::{Block, Inst, ParamId, ParamKind, Program, TableId, Value};
 use jit_core::op::{Class, Op};
+use row::Step;
 
 use crate::target::Target;
 
@@ -80,6 +83,10 @@ struct Gen<'c, 'p> {
     /// The end of the function's entry: what all lanes share and no instruction of the loop changes.
     entry: Emit<'c>,
     forms: Vec<Form>,
+    /// How values change from lane to lane; of a finish nothing is known.
+    steps: Vec<Step>,
+    /// In the loop over the few lanes that another loop left.
+    remainder: bool,
     values: Vec<Option<Val<'c>>>,
     /// Vectors of uniform values of the entry, made when first asked for.
     splats: HashMap<Value, Val<'c>>,
