@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jit_core::backend::{Allocation, Backend, Caps, CompiledKernel, DeviceKind, PassLevel, allocate_host};
+use jit_core::backend::{Allocation, Backend, Caps, CompiledKernel, DeviceKind, PassLevel};
 use jit_core::error::Error;
 use jit_core::ir::Program;
 
@@ -10,6 +10,7 @@ use crate::caches::last_level_cache;
 use crate::codegen::{BODY, FINISH};
 use crate::compile;
 use crate::kernel::{Kernel, Maker};
+use crate::memory;
 use crate::orc::Session;
 use crate::pool::Pool;
 use crate::target::{Processor, Target};
@@ -89,7 +90,7 @@ impl Backend for LlvmBackend {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {
-        allocate_host(bytes)
+        memory::allocate(bytes)
     }
 }
 

@@ -10,6 +10,7 @@ use jit_core::ir::{Block, ParamId, ParamKind, Program};
 use jit_core::op::Op;
 use jit_core::reduce::{chunk_len, fold_chunk_results};
 
+use crate::codegen::may_stream;
 use crate::compile;
 use crate::orc::Code;
 use crate::pool::{Pool, Share};
@@ -181,8 +182,11 @@ impl Kernel {
     }
 }
 
-/// What every lane stores to.
+/// What every lane stores to, if it may do so past the caches.
 fn outputs(program: &Program) -> Vec<(ParamId, usize)> {
+    if !may_stream(program) {
+        return Vec::new();
+    }
     let stores = program.body.insts.iter().filter(|inst| inst.op == Op::Store);
     stores.map(|inst| (inst.param(), program.params[inst.param().index()].dtype.size())).collect()
 }

@@ -22,6 +22,7 @@
 //! | `codegen` | the templates, by concept |
 //! | `compile` | module to object or text |
 //! | `kernel` | launches |
+//! | `memory` | arrays' memory |
 //! | `orc` | object to executable memory: the unsafe code around LLVM's loader |
 //! | `pool` | blocks of lanes over threads |
 //! | `target` | the processor |
@@ -32,6 +33,7 @@ mod caches;
 mod codegen;
 mod compile;
 mod kernel;
+mod memory;
 mod orc;
 mod pool;
 mod target;

@@ -15,8 +15,8 @@ use inkwell::module::Module;
 use inkwell::values::{FunctionValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use jit_core::error::Error;
-use jit_core::ir::{Block, ParamKind, Program};
-use jit_core::op::Class;
+use jit_core::ir::{Block, Inst, ParamKind, Program};
+use jit_core::op::{Class, Op};
 use jit_core::reduce::ACCUMULATORS;
 
 use super::emit::{Emit, Form, Val, built};
@@ -46,9 +46,11 @@ pub(super) fn body<'c>(
     let generator = &mut frame.generator;
     generator.hoist(&program.body)?;
     generator.start_reductions();
-    let streams = parameter(frame.function, 5);
-    let e = &generator.entry;
-    generator.streams = Some(e.icmp(IntPredicate::NE, streams, e.int_like(streams, 0)).into_int_value());
+    if may_stream(program) {
+        let streams = parameter(frame.function, 5);
+        let e = &generator.entry;
+        generator.streams = Some(e.icmp(IntPredicate::NE, streams, e.int_like(streams, 0)).into_int_value());
+    }
 
     let [begin, end] = [1, 2].map(|i| parameter(frame.function, i));
     let mut first = begin;
@@ -63,6 +65,15 @@ pub(super) fn body<'c>(
     generator.end_reductions(frame.results)?;
     built(generator.e.builder.build_return(None));
     Ok(())
+}
+
+/// Whether the body has stores that may go past the caches. An atomic access would wait for each of them.
+pub(crate) fn may_stream(program: &Program) -> bool {
+    fn atomic(block: &Block) -> bool {
+        let effect = |inst: &Inst| inst.op.class() == Class::Effect && inst.op != Op::Scatter;
+        block.insts.iter().any(|inst| effect(inst) || inst.blocks.iter().any(atomic))
+    }
+    program.body.insts.iter().any(|inst| inst.op == Op::Store) && !atomic(&program.body)
 }
 
 /// Writes the function that runs once.

@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use emit::{Emit, Form, Val};
-pub(crate) use frame::{BODY, FINISH};
+pub(crate) use frame::{BODY, FINISH, may_stream};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::{GlobalValue, IntValue, PointerValue};
