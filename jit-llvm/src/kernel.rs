@@ -49,6 +49,9 @@ const SMALL_LAUNCH: u64 = 1 << 16;
 /// A thread takes at least this many at a time.
 const SMALL_BLOCK: u64 = 1 << 13;
 
+/// More blocks than this share the work out no more evenly, though lanes of a loop take turns from none to hundreds.
+const BLOCKS_PER_THREAD: u64 = 64;
+
 /// Programs with more instructions may need more stack than a caller has.
 const DEEP_FRAME: usize = 4000;
 
@@ -153,7 +156,8 @@ impl Kernel {
     /// How many units of lanes there are, and how many of them make a block for one thread.
     fn split(&self, lanes: u64, unit: u64) -> (u64, u64) {
         let units = lanes.div_ceil(unit);
-        let blocks = (self.work(lanes) / SMALL_BLOCK).clamp(1, 4 * self.maker.pool.threads() as u64);
+        let most = BLOCKS_PER_THREAD * self.maker.pool.threads() as u64;
+        let blocks = (self.work(lanes) / SMALL_BLOCK).clamp(1, most);
         (units, units.div_ceil(blocks).max(1))
     }
 
