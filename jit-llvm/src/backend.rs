@@ -34,6 +34,7 @@ pub struct LlvmBackend {
     session: Arc<Session>,
     pool: Arc<Pool>,
     streaming_above: u64,
+    last_level_cache: u64,
 }
 
 impl LlvmBackend {
@@ -58,6 +59,7 @@ impl LlvmBackend {
         if threads == 0 {
             return Err(Error::Config("at least one thread is needed".to_owned()));
         }
+        let last_level_cache = last_level_cache();
         let session = Session::new().map_err(|why| Error::NoDevice { kind: DeviceKind::Cpu, why })?;
         let description = format!("{}, vectors of {width} lanes, {threads} threads", target.cpu);
         Ok(LlvmBackend {
@@ -66,7 +68,8 @@ impl LlvmBackend {
             width,
             session,
             pool: Arc::new(Pool::new(threads)?),
-            streaming_above: options.streaming_above.unwrap_or_else(last_level_cache),
+            streaming_above: options.streaming_above.unwrap_or(last_level_cache),
+            last_level_cache,
         })
     }
 }
@@ -85,6 +88,7 @@ impl Backend for LlvmBackend {
             width: self.width,
             pool: Arc::clone(&self.pool),
             streaming_above: self.streaming_above,
+            last_level_cache: self.last_level_cache,
         };
         Ok(Arc::new(Kernel::new(code, program, maker)))
     }

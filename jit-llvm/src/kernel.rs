@@ -1,7 +1,7 @@
 //! A compiled program and its launches: blocks of lanes over threads, reductions' chunks folded, the finish.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jit_core::backend::{Arg, CompiledKernel, Launch};
 use jit_core::dtype::DType;
@@ -10,13 +10,14 @@ use jit_core::ir::{Block, ParamId, ParamKind, Program};
 use jit_core::op::Op;
 use jit_core::reduce::{chunk_len, fold_chunk_results};
 
-use crate::codegen::may_stream;
+use crate::codegen::{ALONE, COPIED, STREAMS, may_stream};
 use crate::compile;
 use crate::orc::Code;
 use crate::pool::{Pool, Share};
+use crate::private::{self, Copies};
 use crate::target::Target;
 
-/// The signature of both functions of a kernel: arguments, begin, end, base, results, streams.
+/// The signature of both functions of a kernel: arguments, begin, end, base, results, modes.
 type Entry = unsafe extern "C" fn(*const [u64; 2], u64, u64, u64, *mut u64, u64);
 
 /// A program's code, and what a launch needs to know of the program.
@@ -28,6 +29,8 @@ pub(crate) struct Kernel {
     reductions: Vec<(Op, DType)>,
     /// The parameters that every lane stores to, with the bytes of an element.
     outputs: Vec<(ParamId, usize)>,
+    /// The parameters of which each thread may have a copy.
+    targets: Vec<private::Target>,
     program: Program,
     maker: Maker,
 }
@@ -40,6 +43,8 @@ pub(crate) struct Maker {
     pub(crate) pool: Arc<Pool>,
     /// Launches that store more bytes than this store past the caches.
     pub(crate) streaming_above: u64,
+    /// In bytes.
+    pub(crate) last_level_cache: u64,
 }
 
 /// Below this many vector instructions in all a launch stays on the calling thread: they take some 20 us, about what it
@@ -66,27 +71,45 @@ impl CompiledKernel for Kernel {
         let results = if count == 0 { 0 } else { units as usize * count };
         let results: Vec<AtomicU64> = (0..results).map(|_| AtomicU64::new(0)).collect();
         let body = self.function(0);
+        let blocks = units.div_ceil(per_block);
+        let share = self.share(lanes);
+        let alone = self.maker.pool.is_alone(blocks, share);
         let streams = self.streams(launch);
-        let run = |begin: u64, end: u64| {
+        let copied = !alone && self.copies_pay(launch);
+        let modes = [(streams, STREAMS), (alone, ALONE), (copied, COPIED)];
+        let modes = modes.iter().filter(|(on, _)| *on).fold(0, |all, (_, mode)| all | mode);
+        let run = |arguments: &[[u64; 2]], begin: u64, end: u64| {
             let end = end.min(lanes);
             let at =
                 results.get((begin / unit) as usize * count).map_or(std::ptr::null_mut(), AtomicU64::as_ptr);
             // SAFETY: the caller of `launch` promises valid memory for lanes below `lanes`; each chunk is given to one
-            // call, and `at` has room for its results. With `streams` all outputs are aligned to 64 bytes, and so is
-            // lane `begin` in them, a multiple of 64.
-            unsafe { body(arguments.as_ptr(), begin, end, launch.base, at, u64::from(streams)) }
+            // call, and `at` has room for its results. With `STREAMS` all outputs are aligned to 64 bytes, and so is
+            // lane `begin` in them, a multiple of 64. With `ALONE` there are no other calls meanwhile, with `COPIED`
+            // none that are given the same copies.
+            unsafe { body(arguments.as_ptr(), begin, end, launch.base, at, modes) }
         };
-        self.maker.pool.run(units.div_ceil(per_block), self.share(lanes), |block| {
+        let start = || copied.then(|| Copies::new(&self.targets, &arguments));
+        let work = |copies: &Option<Copies<'_>>, block: u64| {
+            let arguments = copies.as_ref().map_or(&arguments, |copies| &copies.arguments);
             let (first, last) = (block * per_block, (block * per_block + per_block).min(units));
             if count == 0 {
-                run(first * unit, last * unit);
+                run(arguments, first * unit, last * unit);
             } else {
-                (first..last).for_each(|chunk| run(chunk * unit, (chunk + 1) * unit));
+                (first..last).for_each(|chunk| run(arguments, chunk * unit, (chunk + 1) * unit));
             }
             if streams {
                 order_streamed_stores();
             }
-        });
+        };
+        let merging = Mutex::new(());
+        let end = |copies: Option<Copies<'_>>| {
+            let Some(copies) = copies else { return };
+            let _turn = merging.lock().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: the memory is valid, as the caller of `launch` promises; the body touches only copies of it, and
+            // the threads merge them in turns.
+            unsafe { copies.merge(&arguments) }
+        };
+        self.maker.pool.run(blocks, share, start, work, end);
         if self.program.finish.is_some() {
             let mut totals = self.totals(results);
             // SAFETY: as above; the finish reads one total for each reduction.
@@ -113,6 +136,7 @@ impl Kernel {
             instructions: program.inst_count(),
             reductions: program.reductions(),
             outputs: outputs(program),
+            targets: private::targets(program),
             program: program.clone(),
             maker,
         }
@@ -151,6 +175,21 @@ impl Kernel {
                 Arg::Memory { ptr, .. } => ptr as usize % 64 == 0,
                 Arg::Scalar(_) => false,
             })
+    }
+
+    /// Whether to give each thread copies of what lanes combine values into: if making and merging them is little beside
+    /// the lanes' work, and the caches have room for them.
+    fn copies_pay(&self, launch: &Launch<'_>) -> bool {
+        let len = |target: &private::Target| match launch.args[target.param.index()] {
+            Arg::Memory { len, .. } => len,
+            Arg::Scalar(_) => 0,
+        };
+        let threads = self.maker.pool.threads() as u64;
+        let elements: u64 = self.targets.iter().map(len).sum();
+        let bytes: u64 = self.targets.iter().map(|t| len(t).saturating_mul(t.dtype.size() as u64)).sum();
+        !self.targets.is_empty()
+            && elements.saturating_mul(threads) <= launch.lanes / 2
+            && bytes.saturating_mul(threads) <= self.maker.last_level_cache
     }
 
     /// How many units of lanes there are, and how many of them make a block for one thread.

@@ -25,6 +25,7 @@
 //! | `memory` | arrays' memory |
 //! | `orc` | object to executable memory: the unsafe code around LLVM's loader |
 //! | `pool` | blocks of lanes over threads |
+//! | `private` | copies of memory that each thread of a launch has for itself |
 //! | `target` | the processor |
 #![warn(missing_docs)]
 
@@ -36,6 +37,7 @@ mod kernel;
 mod memory;
 mod orc;
 mod pool;
+mod private;
 mod target;
 
 pub use backend::{LlvmBackend, LlvmOptions, ir_text};

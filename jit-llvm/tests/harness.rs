@@ -68,11 +68,14 @@ pub(crate) fn check_against(
     equal: Equal,
     skip: &[usize],
 ) {
+    check_compiled(program, &compiled(program), inputs, lanes, base, equal, skip);
+}
+
+/// The program as every variant compiles it.
+pub(crate) fn compiled(program: &Program) -> Vec<Compiled> {
     verify(program).unwrap_or_else(|e| panic!("{e}\n{program}"));
     let compile = |b: &LlvmBackend| b.compile(program);
-    let kernels: Vec<_> =
-        backends().iter().map(|(n, b)| (n, compile(b).unwrap_or_else(|e| panic!("{n}: {e}")))).collect();
-    check_compiled(program, &kernels, inputs, lanes, base, equal, skip);
+    backends().iter().map(|(n, b)| (n, compile(b).unwrap_or_else(|e| panic!("{n}: {e}")))).collect()
 }
 
 /// A program as one variant compiled it, with the variant's name.

@@ -4,7 +4,9 @@ use jit_core::dtype::{ALL_DTYPES, DType};
 use jit_core::ir::{Builder, ParamKind};
 use jit_core::op::Op;
 
-use crate::harness::{Equal, Input, Random, backends, check, check_against, run};
+use crate::harness::{
+    Equal, Input, Random, backends, check, check_against, check_compiled, compiled, run, special_values,
+};
 
 const INDEX_TYPES: [DType; 8] =
     [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64];
@@ -312,6 +314,7 @@ fn accesses_in_a_row() {
             b.scatter(Op::Scatter, target, values[0], at, Some(m));
             outs.into_iter().zip(values).for_each(|(out, value)| b.store(out, value));
             let program = b.finish(false);
+            let kernels = compiled(&program);
             let top = index_type.mask() >> u32::from(index_type.is_signed());
             for offset in [0, 1, 5, 0u64.wrapping_sub(1), 0u64.wrapping_sub(20), top - 3, top - 40] {
                 let n = 150;
@@ -320,7 +323,7 @@ fn accesses_in_a_row() {
                 inputs.extend([3, 77].map(Input::Scalar));
                 inputs.extend([masks(n, 3), Input::Memory(target)]);
                 inputs.extend([0; 3].map(|_| Input::Memory(vec![0; n])));
-                check(&program, &inputs, &[1, 64, 100, 150], 0, Equal::Bits);
+                check_compiled(&program, &kernels, &inputs, &[1, 64, 100, 150], 0, Equal::Bits, &[]);
             }
         }
     }
@@ -353,4 +356,56 @@ fn rows_in_a_loop() {
     let turns = (0..100).map(|i| if i < 40 { 3 } else { random.below(9) }).collect();
     let inputs = [source, turns, vec![0; 100]].map(Input::Memory);
     check(&program, &inputs, &[1, 16, 100], 0, Equal::Bits);
+}
+
+/// Launches of several threads, each with copies of the memory. Elements that nothing is combined with keep their bits, those
+/// of a NaN too.
+#[test]
+fn combining_scatters_of_many_lanes_into_few_elements() {
+    let lanes = 100_000;
+    for dtype in ALL_DTYPES.into_iter().filter(|&t| t != DType::F16) {
+        let combining = [
+            Op::ScatterAdd,
+            Op::ScatterMin,
+            Op::ScatterMax,
+            Op::ScatterMinimum,
+            Op::ScatterMaximum,
+            Op::ScatterAnd,
+            Op::ScatterOr,
+            Op::ScatterXor,
+        ];
+        let takes = |op: &Op| {
+            op.combine().is_some_and(|c| c.result_type(&[dtype; 2], dtype).is_ok())
+                && (dtype != DType::Bool || matches!(op, Op::ScatterAnd | Op::ScatterOr | Op::ScatterXor))
+        };
+        let ops: Vec<Op> = combining.into_iter().filter(takes).collect();
+        let mut b = Builder::new();
+        let [value, index, mask] = [dtype, DType::U32, DType::Bool].map(|t| b.param(ParamKind::In, t));
+        let targets: Vec<_> = ops.iter().map(|_| b.param(ParamKind::InOut, dtype)).collect();
+        let (v, i, m) = (b.read(Op::Load, value), b.read(Op::Load, index), b.read(Op::Load, mask));
+        for (op, target) in ops.iter().zip(targets) {
+            b.scatter(*op, target, v, i, Some(m));
+        }
+        let program = b.finish(false);
+
+        let mut random = Random(31);
+        let mut values: Vec<u64> = random.many(dtype, lanes);
+        // The first 50 elements are combined with, the last with any values to begin with are not.
+        let mut target: Vec<u64> = (0..50).map(|_| random.bits(dtype)).collect();
+        if dtype.is_float() {
+            // Sums of small integers are exact in every order.
+            let small = |k: u64| jit_core::op::scalar::cast(DType::I64, dtype, k % 17);
+            (0u64..).zip(&mut values).for_each(|(k, value)| *value = small(k * 7));
+            (0u64..).zip(&mut target).for_each(|(k, element)| *element = small(k));
+        }
+        target.extend(special_values(dtype));
+        let len = target.len() as u64;
+        // Some past the end.
+        let indices =
+            (0..lanes).map(|_| if random.below(9) == 0 { len + random.below(4) } else { random.below(50) });
+        let indices = Input::Memory(indices.collect());
+        let mut inputs = vec![Input::Memory(values), indices, masks(lanes, 4)];
+        inputs.extend(ops.iter().map(|_| Input::Memory(target.clone())));
+        check(&program, &inputs, &[0, 1, 17, 1000, lanes as u64], 0, Equal::Bits);
+    }
 }

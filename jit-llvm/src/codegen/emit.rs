@@ -10,7 +10,7 @@ use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::llvm_sys::LLVMValue;
-use inkwell::llvm_sys::core::LLVMBuildGEP2;
+use inkwell::llvm_sys::core::{LLVMBuildGEP2, LLVMGetAggregateElement};
 use inkwell::module::Module;
 use inkwell::types::{AsTypeRef, BasicType, BasicTypeEnum, VectorType};
 use inkwell::values::{
@@ -271,6 +271,26 @@ impl<'c> Emit<'c> {
     /// The constant of an element type with these bits.
     pub(super) fn const_bits(&self, dtype: DType, bits: u64, form: Form) -> Val<'c> {
         self.bitcast(self.const_int(dtype.bits(), bits, form), self.register(dtype, form))
+    }
+
+    /// The bits of a float constant that all lanes share.
+    pub(super) fn constant_bits(&self, a: Val<'c>) -> Option<u64> {
+        if !a.is_const() {
+            return None;
+        }
+        let bits = self.bitcast(a, self.int(element_bits(a), form(a)));
+        let Val::VectorValue(vector) = bits else {
+            return bits.into_int_value().get_zero_extended_constant();
+        };
+        let lane = |k| {
+            // SAFETY: the vector is a constant of that many elements, which live as long as its context.
+            let element = unsafe { LLVMGetAggregateElement(vector.as_value_ref(), k) };
+            // SAFETY: as above; the element of a vector of integers is one, if LLVM knows it.
+            let element = (!element.is_null()).then(|| unsafe { IntValue::new(element) });
+            element.and_then(|e| e.get_zero_extended_constant())
+        };
+        let first = lane(0)?;
+        (1..self.width).all(|k| lane(k) == Some(first)).then_some(first)
     }
 
     pub(super) fn const_vector(&self, elements: &[IntValue<'c>]) -> VectorValue<'c> {

@@ -1,10 +1,9 @@
 //! The two functions of a kernel.
 //!
-//! Both have the signature `(arguments, begin, end, base, results, streams)`:
+//! Both have the signature `(arguments, begin, end, base, results, modes)`:
 //! - `arguments` points to two u64 per parameter: a scalar's bits and nothing, or an address and a length in elements;
 //! - `body` runs the lanes `begin..end` of the launch, whose lane 0 has the global index `base`, and writes one u64
-//!   per reduction to `results`; with `streams` other than 0 full vectors are stored past the caches, for which every
-//!   `out` parameter and the address of lane `begin` in it are aligned to 64 bytes;
+//!   per reduction to `results`; `modes` are [`STREAMS`], [`ALONE`] and [`COPIED`];
 //! - `finish` runs once, and reads the final value of each reduction from `results`.
 
 use std::collections::HashMap;
@@ -23,12 +22,21 @@ use super::emit::{Emit, Form, Val, built};
 use super::memory::load_element;
 use super::row::{Step, steps};
 use super::{Argument, Gen, Lanes, uniform};
+use crate::private;
 use crate::target::Target;
 
 /// The name of the function that runs lanes.
 pub(crate) const BODY: &str = "body";
 /// The name of the function that runs once, after all lanes.
 pub(crate) const FINISH: &str = "finish";
+
+/// A mode of the body: full vectors are stored past the caches. The address of lane `begin` in every `out` parameter is
+/// a multiple of 64.
+pub(crate) const STREAMS: u64 = 1;
+/// A mode of the body: no other thread runs lanes of this launch.
+pub(crate) const ALONE: u64 = 2;
+/// A mode of the body: the parameters of [`private::targets`] are copies that no other thread has.
+pub(crate) const COPIED: u64 = 4;
 
 /// Above this many instructions the loop over full vectors is left out and every vector takes the masked form: the
 /// code, and the time to make it, is then half as long, and masks cost little beside so much work.
@@ -46,10 +54,18 @@ pub(super) fn body<'c>(
     let generator = &mut frame.generator;
     generator.hoist(&program.body)?;
     generator.start_reductions();
+    let modes = parameter(frame.function, 5);
+    let mode = |e: &Emit<'c>, modes_meant: u64| {
+        let meant = e.and(modes, e.int_like(modes, modes_meant));
+        e.icmp(IntPredicate::NE, meant, e.int_like(meant, 0)).into_int_value()
+    };
     if may_stream(program) {
-        let streams = parameter(frame.function, 5);
-        let e = &generator.entry;
-        generator.streams = Some(e.icmp(IntPredicate::NE, streams, e.int_like(streams, 0)).into_int_value());
+        generator.streams = Some(mode(&generator.entry, STREAMS));
+    }
+    if has_atomics(&program.body) {
+        generator.alone = Some(mode(&generator.entry, ALONE));
+        generator.unshared = Some(mode(&generator.entry, ALONE | COPIED));
+        generator.copied = private::targets(program).iter().map(|target| target.param).collect();
     }
 
     let [begin, end] = [1, 2].map(|i| parameter(frame.function, i));
@@ -69,11 +85,12 @@ pub(super) fn body<'c>(
 
 /// Whether the body has stores that may go past the caches. An atomic access would wait for each of them.
 pub(crate) fn may_stream(program: &Program) -> bool {
-    fn atomic(block: &Block) -> bool {
-        let effect = |inst: &Inst| inst.op.class() == Class::Effect && inst.op != Op::Scatter;
-        block.insts.iter().any(|inst| effect(inst) || inst.blocks.iter().any(atomic))
-    }
-    program.body.insts.iter().any(|inst| inst.op == Op::Store) && !atomic(&program.body)
+    program.body.insts.iter().any(|inst| inst.op == Op::Store) && !has_atomics(&program.body)
+}
+
+fn has_atomics(block: &Block) -> bool {
+    let atomic = |inst: &Inst| inst.op.class() == Class::Effect && inst.op != Op::Scatter;
+    block.insts.iter().any(|inst| atomic(inst) || inst.blocks.iter().any(has_atomics))
 }
 
 /// Writes the function that runs once.
@@ -172,6 +189,9 @@ impl<'c, 'p> Frame<'c, 'p> {
             bounds: HashMap::new(),
             tables: HashMap::new(),
             streams: None,
+            alone: None,
+            unshared: None,
+            copied: Vec::new(),
             lanes: Lanes { first: zero, base, existing: None, active: None, form },
             accumulators: Vec::new(),
             registers: None,

@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use emit::{Emit, Form, Val};
-pub(crate) use frame::{BODY, FINISH, may_stream};
+pub(crate) use frame::{ALONE, BODY, COPIED, FINISH, STREAMS, may_stream};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::{GlobalValue, IntValue, PointerValue};
@@ -97,6 +97,11 @@ struct Gen<'c, 'p> {
     tables: HashMap<TableId, GlobalValue<'c>>,
     /// Whether full vectors are stored past the caches. Only a body asks.
     streams: Option<IntValue<'c>>,
+    /// Whether no other thread runs lanes. Only a body with atomic accesses asks.
+    alone: Option<IntValue<'c>>,
+    /// Whether no other thread has the memory of the parameters `copied`.
+    unshared: Option<IntValue<'c>>,
+    copied: Vec<ParamId>,
     lanes: Lanes<'c>,
     /// Accumulators of the reductions.
     accumulators: Vec<PointerValue<'c>>,
@@ -159,7 +164,7 @@ impl<'c> Gen<'c, '_> {
                 self.scatter(inst);
                 return Ok(());
             }
-            Op::AtomicInc => self.atomic_inc(inst),
+            Op::AtomicInc => self.atomic_inc(inst)?,
             Op::Loop => return self.run_loop(inst),
             Op::If => return self.run_if(inst),
             Op::IfAny => return self.run_if_any(inst),
