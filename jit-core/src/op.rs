@@ -12,7 +12,7 @@
 
 pub mod scalar;
 
-use crate::dtype::DType;
+use crate::dtype::{ALL_DTYPES, DType};
 
 /// What kind of thing an op is, and so where it may stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,6 +183,36 @@ ops! {
     IfAny         "if_any"         Kernel 1 Special   "A cold pure block: its results where the mask is true, else the fallback values; skipped if no lane needs it.";
 }
 
+/// The number of operands and, where they all have one type and that is all it takes, the result's.
+struct Signature {
+    arity: u8,
+    uniform: [Option<DType>; ALL_DTYPES.len()],
+}
+
+static SIGNATURES: [Signature; TABLE.len()] = {
+    let mut all = [const { Signature { arity: 0, uniform: [None; ALL_DTYPES.len()] } }; TABLE.len()];
+    let mut op = 0;
+    while op < TABLE.len() {
+        all[op].arity = TABLE[op].arity;
+        let mut at = 0;
+        while at < ALL_DTYPES.len() {
+            let arg = ALL_DTYPES[at];
+            all[op].uniform[arg as usize] = match TABLE[op].rule {
+                Rule::Numeric if arg.is_float() || arg.is_int() => Some(arg),
+                Rule::Float if arg.is_float() => Some(arg),
+                Rule::Int if arg.is_int() => Some(arg),
+                Rule::Bits if !arg.is_float() => Some(arg),
+                Rule::Compare => Some(DType::Bool),
+                Rule::CountBits if arg.is_int() => Some(DType::U32),
+                _ => None,
+            };
+            at += 1;
+        }
+        op += 1;
+    }
+    all
+};
+
 impl Op {
     #[inline]
     fn row(self) -> &'static Row {
@@ -276,18 +306,23 @@ impl Op {
     /// op takes.
     #[inline]
     pub fn result_type(self, args: &[DType], wanted: DType) -> Result<DType, String> {
-        // The common case first: two numbers of one type.
-        if let &[a, b] = args
-            && a == b
-            && a != DType::Bool
-            && self.rule() == Rule::Numeric
-            && self.arity() == 2
+        if let Some((&first, rest)) = args.split_first()
+            && rest.iter().all(|&arg| arg == first)
+            && let Some(result) = self.uniform_type(args.len(), first)
         {
-            return Ok(a);
+            return Ok(result);
         }
         self.checked_type(args, wanted)
     }
 
+    /// [`result_type`](Self::result_type) of the common case: operands that all have one type, if that is all it takes.
+    #[inline]
+    pub(crate) fn uniform_type(self, operands: usize, ty: DType) -> Option<DType> {
+        let Signature { arity, uniform } = &SIGNATURES[self as usize];
+        if operands == *arity as usize { uniform[ty as usize] } else { None }
+    }
+
+    #[inline(never)]
     fn checked_type(self, args: &[DType], wanted: DType) -> Result<DType, String> {
         let same = args.windows(2).all(|w| w[0] == w[1]);
         let first = args.first().copied().unwrap_or(wanted);

@@ -200,12 +200,23 @@ impl<T: Element> Array<T> {
 
     #[track_caller]
     pub(crate) fn unary<U: Element>(&self, op: Op) -> Array<U> {
-        Array::from_var(Var::apply(op, U::DTYPE, &[&self.var]))
+        Array::made(Var::apply(op, U::DTYPE, &[&self.var]))
     }
 
     #[track_caller]
     pub(crate) fn binary<U: Element>(&self, op: Op, other: &impl Operand<T>) -> Array<U> {
-        Array::from_var(Var::apply(op, U::DTYPE, &[&self.var, &other.operand()]))
+        Array::made(Var::apply(op, U::DTYPE, &[&self.var, &other.operand()]))
+    }
+
+    /// [`from_var`](Self::from_var) where the op has that type.
+    fn made(var: Var) -> Array<T> {
+        debug_assert!(var.dtype() == T::DTYPE);
+        Array { var, element: PhantomData }
+    }
+
+    #[track_caller]
+    pub(crate) fn binary_assign(&mut self, op: Op, other: &impl Operand<T>) {
+        self.var.apply_assign(op, T::DTYPE, &other.operand());
     }
 }
 

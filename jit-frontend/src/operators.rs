@@ -19,8 +19,9 @@ macro_rules! binary {
             impl<T: $class, R: Operand<T>> $trait<R> for Array<T> {
                 type Output = Array<T>;
                 #[track_caller]
-                fn $method(self, other: R) -> Array<T> {
-                    self.binary(Op::$op, &other)
+                fn $method(mut self, other: R) -> Array<T> {
+                    self.binary_assign(Op::$op, &other);
+                    self
                 }
             }
 
@@ -35,7 +36,7 @@ macro_rules! binary {
             impl<T: $class, R: Operand<T>> $assign<R> for Array<T> {
                 #[track_caller]
                 fn $assign_method(&mut self, other: R) {
-                    *self = self.binary(Op::$op, &other);
+                    self.binary_assign(Op::$op, &other);
                 }
             }
 

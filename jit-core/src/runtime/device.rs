@@ -1,19 +1,19 @@
 //! A device: a backend, its trace behind one lock, its stream, its caches.
 
-use std::panic::Location;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::backend::{Backend, Caps, DeviceKind};
-use crate::dtype::DType;
 use crate::error::Error;
 use crate::interp::{Interpreter, Mode};
-use crate::runtime::lane::{Batch, Work};
+use crate::runtime::batch::Work;
+use crate::runtime::cache::Variant;
 use crate::runtime::pool::Pool;
-use crate::runtime::{Evaluator, Event, History, KernelRecord, Lane, Storage};
-use crate::trace::{NodeId, PlaceKey, Trace};
+use crate::runtime::stream::Streams;
+use crate::runtime::{Event, History, KernelRecord, Planner, Stream, TraceLock};
+use crate::trace::Trace;
 
 /// A device. Cheap to copy; lives as long as the process.
 #[derive(Clone, Copy)]
@@ -31,6 +31,8 @@ pub struct DeviceOptions {
     pub poison: bool,
     /// How many bytes of dropped arrays are kept for the next ones.
     pub cache_bytes: usize,
+    /// How many bytes the device takes at most, in use and kept. Unset: what the system gives.
+    pub memory_budget: Option<usize>,
     /// What compiling may do to float arithmetic.
     pub float_mode: FloatMode,
 }
@@ -52,48 +54,24 @@ impl Default for DeviceOptions {
             fuse: true,
             poison: false,
             cache_bytes: 1 << 30,
+            memory_budget: None,
             float_mode: FloatMode::Strict,
         }
     }
-}
-
-/// What a device holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryStats {
-    /// Nodes of the trace, evaluated or not.
-    pub nodes: usize,
-    /// Arrays in memory.
-    pub storages: usize,
-    /// Bytes of these.
-    pub bytes: u64,
-    /// Bytes of dropped arrays, kept for the next ones.
-    pub cached: u64,
-    /// Kernel structures in the cache.
-    pub kernels: usize,
 }
 
 pub(crate) struct Shared {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) options: DeviceOptions,
     pub(crate) pool: Pool,
-    pub(crate) lane: Lane,
+    pub(crate) streams: Streams,
     pub(crate) history: Mutex<History>,
-    /// Serialises evaluations: one plans, compiles and submits at a time. Taken before the trace's lock.
-    pub(crate) evaluator: Mutex<Evaluator>,
-    trace: Mutex<Trace>,
-    /// What was dropped while the trace was locked.
-    deferred: Mutex<Vec<Dropped>>,
-    /// Whether `deferred` has anything in it.
-    has_deferred: AtomicBool,
+    /// Taken after the trace's lock.
+    pub(crate) planner: Mutex<Planner>,
+    /// What the last kernel launched was compiled from.
+    pub(crate) last: Mutex<Option<Arc<Variant>>>,
+    pub(crate) trace: TraceLock,
     number: u64,
-}
-
-/// What is given back when a handle or a guard is dropped.
-pub(crate) enum Dropped {
-    Node(NodeId),
-    Place(PlaceKey),
-    /// A scope whose closure failed.
-    Scope(u32),
 }
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -102,19 +80,20 @@ impl Device {
     /// A device over a backend. It is never freed: make few.
     pub fn new(backend: Arc<dyn Backend>, options: DeviceOptions) -> Device {
         let trace = Trace::new(options.simplify);
-        Device(Box::leak(Box::new(Shared {
+        let device = Device(Box::leak(Box::new(Shared {
             backend,
-            pool: Pool::new(options.cache_bytes),
-            lane: Lane::new(),
+            pool: Pool::new(options.cache_bytes, options.memory_budget),
+            streams: Streams::new(),
             history: Mutex::default(),
-            evaluator: Mutex::new(Evaluator::new(options.float_mode)),
-            trace: Mutex::new(trace),
+            planner: Mutex::new(Planner::new(options.float_mode)),
+            last: Mutex::default(),
+            trace: TraceLock::new(trace),
             options,
-            deferred: Mutex::default(),
-            has_deferred: AtomicBool::new(false),
             // Only uniqueness matters.
             number: COUNT.fetch_add(1, Ordering::Relaxed),
-        })))
+        })));
+        device.with_trace(|trace| trace.slab.belong_to(device));
+        device
     }
 
     /// A new device with the reference interpreter in that mode.
@@ -156,160 +135,36 @@ impl Device {
 
     /// The program of the last kernel launched, as the backend got it.
     pub fn last_program(&self) -> Option<crate::ir::Program> {
-        self.0.evaluator.lock().last_program()
+        self.0.last.lock().as_ref().map(|v| v.program.clone())
     }
 
-    /// What the device holds.
-    pub fn memory(&self) -> MemoryStats {
-        let kernels = self.0.evaluator.lock().kernels();
-        self.with_trace(|trace| {
-            let (storages, bytes) = trace.storage_totals();
-            MemoryStats {
-                nodes: trace.slab.live(),
-                storages,
-                bytes,
-                cached: self.0.pool.totals().1 as u64,
-                kernels,
-            }
-        })
-    }
-
-    /// Gives memory that is kept for reuse back to the system.
-    pub fn trim(&self) {
-        self.0.pool.trim();
-    }
-
-    /// Makes the host wait for everything submitted so far.
+    /// Makes the host wait for everything submitted so far, on any stream.
     ///
     /// # Errors
-    /// The first error of a batch since the last call, or [`Error::HostSyncForbidden`].
+    /// The first error of a batch that no `sync` has told of, or [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
-        self.0.lane.sync()
+        self.0.streams.sync()
     }
 
-    /// An event that completes when everything submitted so far is done.
-    pub fn record(&self) -> Event {
-        self.0.lane.last()
-    }
-
-    /// An event that completes when all of these, of this device, have, with the first error among them.
-    pub(crate) fn join(&self, mut events: Vec<Event>) -> Event {
-        events.retain(|e| !matches!(e.is_complete(), Ok(true)));
-        events.dedup_by(|a, b| a.same(b));
-        if events.len() < 2 {
-            return events.pop().unwrap_or_else(Event::complete);
-        }
-        self.submit(Vec::new(), events)
+    /// The stream that evaluations go to unless another one was entered.
+    pub fn default_stream(&self) -> Stream {
+        self.0.streams.default(*self).clone()
     }
 
     #[doc(hidden)]
-    /// Queues a function among the device's work: everything submitted later waits for it. For tests that hold a
-    /// device still.
+    /// Queues a function among the work of the current stream: everything submitted later waits for it. For tests that
+    /// run something in the middle of a stream; a [`Gate`](crate::runtime::Gate) holds a stream without taking up a thread.
     pub fn submit_call(&self, f: impl FnOnce() + Send + 'static) -> Event {
-        self.submit(vec![Work::Call(Box::new(f))], Vec::new())
+        Stream::current(*self).submit(vec![Work::Call(Box::new(f))], false)
     }
 
-    fn submit(&self, work: Vec<Work>, after: Vec<Event>) -> Event {
-        let done = Event::pending();
-        let small = work.is_empty();
-        let batch = Batch { work, keep: Vec::new(), after, done: done.clone() };
-        // Under the evaluator's lock, as all submission.
-        let _evaluator = self.0.evaluator.lock();
-        self.0.lane.submit(batch, small);
-        done
+    /// Tells devices of this process apart.
+    pub(crate) fn number(&self) -> u64 {
+        self.0.number
     }
 
     pub(crate) fn shared(&self) -> &'static Shared {
         self.0
-    }
-
-    /// Copies bytes into a new evaluated node; the caller gets a count on it.
-    pub(crate) fn upload(
-        &self,
-        dtype: DType,
-        len: u64,
-        bytes: &[u8],
-        at: &'static Location<'static>,
-    ) -> Result<NodeId, Error> {
-        let storage = Storage::new(&*self.0.backend, &self.0.pool, dtype, len, Event::complete())?;
-        assert_eq!(storage.bytes(), bytes.len(), "as many bytes as elements need");
-        // Everything after this counts on a bool being 0 or 1.
-        let normal: Vec<u8>;
-        let bytes = if dtype == DType::Bool && bytes.iter().any(|&b| b > 1) {
-            normal = bytes.iter().map(|&b| u8::from(b != 0)).collect();
-            &normal
-        } else {
-            bytes
-        };
-        // SAFETY: the storage has that many bytes, and nobody else knows it yet.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.ptr(), bytes.len()) };
-        Ok(self.with_trace(|trace| trace.data(dtype, len, Arc::new(storage), at)))
-    }
-
-    /// Runs `f` with the trace locked. What it freed is destroyed after the lock is given back.
-    #[inline]
-    pub(crate) fn with_trace<R>(&self, f: impl FnOnce(&mut Trace) -> R) -> R {
-        let mut trace = self.0.trace.lock();
-        self.drain_deferred(&mut trace);
-        let result = f(&mut trace);
-        self.unlock(trace);
-        result
-    }
-
-    /// Gives back a handle's count, now or, if the trace is locked, by whoever locks it next. Never blocks on the
-    /// trace.
-    pub(crate) fn give_back(&self, dropped: Dropped) {
-        if let Some(mut trace) = self.0.trace.try_lock() {
-            self.drain_deferred(&mut trace);
-            trace.give_back(dropped);
-            self.unlock(trace);
-            return;
-        }
-        self.0.deferred.lock().push(dropped);
-        // Release: whoever sees the flag sees the entry (the list has its own lock besides).
-        self.0.has_deferred.store(true, Ordering::Release);
-    }
-
-    #[inline]
-    fn drain_deferred(&self, trace: &mut Trace) {
-        // Acquire pairs with the store in `give_back`; a flag missed now is seen by the next holder.
-        if self.0.has_deferred.load(Ordering::Acquire) {
-            self.drain_list(trace);
-        }
-    }
-
-    #[cold]
-    fn drain_list(&self, trace: &mut Trace) {
-        // Cleared before the list is taken: an entry pushed after that sets it again.
-        self.0.has_deferred.store(false, Ordering::Release);
-        let list = std::mem::take(&mut *self.0.deferred.lock());
-        for dropped in list {
-            trace.give_back(dropped);
-        }
-    }
-
-    #[inline]
-    fn unlock(&self, trace: parking_lot::MutexGuard<'_, Trace>) {
-        if !trace.garbage.is_empty() {
-            self.unlock_and_destroy(trace);
-        }
-    }
-
-    #[cold]
-    fn unlock_and_destroy(&self, mut trace: parking_lot::MutexGuard<'_, Trace>) {
-        let garbage = std::mem::take(&mut trace.garbage);
-        drop(trace);
-        drop(garbage);
-    }
-}
-
-impl Trace {
-    fn give_back(&mut self, dropped: Dropped) {
-        match dropped {
-            Dropped::Node(id) => self.release(id),
-            Dropped::Place(key) => self.release_place(key),
-            Dropped::Scope(scope) => self.abandon_scope(scope),
-        }
     }
 }
 
@@ -324,26 +179,5 @@ impl Eq for Device {}
 impl std::fmt::Debug for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Device({}, {})", self.name(), self.caps().description)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::trace::{BufferVar, Var};
-
-    #[test]
-    fn what_is_dropped_while_the_trace_is_locked_goes_with_the_next_that_locks_it() {
-        let device = Device::interpreter(Mode::Lowered);
-        let lazy = Var::counter(device, DType::U32, 4).reduce(crate::op::Op::ReduceSum);
-        let buffer = BufferVar::new(&Var::full(device, DType::F32, 0, 4));
-        let live = device.with_trace(|trace| {
-            // A drop that waited for the lock would never come back.
-            drop(lazy);
-            drop(buffer);
-            trace.slab.live()
-        });
-        assert_eq!(live, 3, "the lock's holder still sees them");
-        assert_eq!(device.memory().nodes, 0);
     }
 }

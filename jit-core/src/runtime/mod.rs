@@ -1,25 +1,36 @@
 //! Devices, and how plans run on them.
 //!
-//! - `device`: a device and its lock, `event`: points in its work, `lane`: the work itself, in order.
-//! - `storage`: memory of evaluated arrays; `pool`: memory between two uses.
+//! - `device`: a device, `lock`: the lock around its trace.
+//! - `stream`: queues of work, `batch`: the work of one evaluation, `event`: points in it that can be waited for, `clock`:
+//!   what a stream is ordered after, `executor`: the threads.
+//! - `storage`: memory of evaluated arrays; `pool`: memory between two uses; `memory`: what there is.
 //! - `cache`: kernels by structure. `history`: what was launched.
-//! - `evaluate`: from roots to a submitted batch.
+//! - `evaluate`: from roots to a submitted batch, `flight`: evaluations that meet.
 
+mod batch;
 mod cache;
+mod clock;
 mod device;
 mod evaluate;
 mod event;
+mod executor;
+mod flight;
 mod history;
-mod lane;
+mod lock;
+mod memory;
 mod pool;
 mod storage;
+mod stream;
+mod sync;
 
 pub(crate) use cache::KernelCache;
-pub(crate) use device::Dropped;
-pub use device::{Device, DeviceOptions, FloatMode, MemoryStats};
-pub(crate) use evaluate::{Evaluator, evaluate};
-pub use event::{Event, forbid_host_sync};
+pub use device::{Device, DeviceOptions, FloatMode};
+pub(crate) use evaluate::{Planner, evaluate};
+pub use event::{Event, Gate, forbid_host_sync};
+pub(crate) use flight::Flights;
 pub(crate) use history::History;
 pub use history::{CacheOutcome, KernelRecord};
-pub(crate) use lane::Lane;
+pub(crate) use lock::{Dropped, TraceLock};
+pub use memory::{Holder, MemoryStats};
 pub(crate) use storage::{Storage, host_bytes};
+pub use stream::{MAX_STREAMS, Stream};

@@ -1,6 +1,7 @@
 //! Handles of places.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -11,10 +12,16 @@ use crate::op::Op;
 use crate::runtime::{Device, Dropped};
 
 /// A place: handles that are clones of each other name the same current version.
+#[derive(Clone)]
 pub struct BufferVar {
+    place: Arc<Held>,
+    dtype: DType,
+}
+
+/// What the handles of a place share; the last one gives the place back.
+struct Held {
     device: Device,
     key: PlaceKey,
-    dtype: DType,
 }
 
 impl BufferVar {
@@ -31,7 +38,7 @@ impl BufferVar {
             t.retain(value.id());
             Ok(t.new_place(value.id()))
         }));
-        BufferVar { device, key, dtype: value.dtype() }
+        BufferVar { place: Arc::new(Held { device, key }), dtype: value.dtype() }
     }
 
     /// The element type.
@@ -41,17 +48,17 @@ impl BufferVar {
 
     /// Number of elements.
     pub fn size(&self) -> u64 {
-        self.device.with_trace(|t| t.place(self.key).size)
+        self.place.device.with_trace(|t| t.place(self.place.key).size)
     }
 
     /// The device.
     pub fn device(&self) -> Device {
-        self.device
+        self.place.device
     }
 
     /// Whether both are handles of one place.
     pub fn same(&self, other: &BufferVar) -> bool {
-        self.device == other.device && self.key == other.key
+        Arc::ptr_eq(&self.place, &other.place)
     }
 
     /// The current version as a value: later writes do not change it.
@@ -68,12 +75,11 @@ impl BufferVar {
 
     /// As [`value`](Self::value), for who has made sure that no region is open.
     pub(super) fn current(&self) -> Var {
-        let id = self.device.with_trace(|t| {
-            let id = t.place(self.key).current;
+        Var::made(self.device(), |t| {
+            let id = t.place(self.place.key).current;
             t.retain(id);
-            id
-        });
-        Var::bound(self.device, self.dtype, id)
+            Ok(id)
+        })
     }
 
     /// Makes an array of the same type and size the current version.
@@ -85,7 +91,7 @@ impl BufferVar {
         if let Some(opened) = region::describe_current() {
             panic!("setting a buffer inside a {opened}; scatter to it instead");
         }
-        let value = value.bind(self.device);
+        let value = value.bind(self.device());
         let size = self.size();
         assert!(
             value.dtype() == self.dtype,
@@ -97,16 +103,18 @@ impl BufferVar {
             value
         } else if value.size() == 1 {
             let at = Location::caller();
-            let id = self.device.with_trace(|t| t.spread(value.id(), size, at));
-            Var::bound(self.device, self.dtype, id)
+            Var::made(self.device(), |t| Ok(t.spread(value.id(), size, at)))
         } else {
             panic!(
                 "setting a buffer of {size} elements to an array of {}; sizes must be equal, or the array's 1",
                 value.size()
             );
         };
-        or_panic(self.device.with_trace(|t| t.check_top_level("setting a buffer", value.id())));
-        self.device.with_trace(|t| t.set_current(self.key, value.into_id()));
+        or_panic(self.place.device.with_trace(|t| t.check_top_level("setting a buffer", value.id())));
+        self.place.device.with_trace(|t| {
+            let id = t.take_in(value);
+            t.set_current(self.place.key, id);
+        });
     }
 
     /// Elements of the current version at indices. Inside a region: after the lane's own earlier effects.
@@ -118,15 +126,14 @@ impl BufferVar {
         let at = Location::caller();
         let lanes: SmallVec<[&Var; 2]> = [index].into_iter().chain(mask).collect();
         self.same_device("gather", &lanes);
-        let current = region::enclosing(self.device, "gather");
-        let result = self.device.with_trace(|t| {
+        let current = region::enclosing(self.device(), "gather");
+        Var::made(self.device(), |t| {
             let ids = bind_all(t, &lanes, at);
-            let memory = t.bind(current, self.key, false);
+            let memory = t.bind(current, self.place.key, false);
             let id = t.gather(current, memory, ids[0], ids.get(1).copied(), at);
             unbind_all(t, &lanes, &ids);
             id
-        });
-        Var::bound(self.device, self.dtype, or_panic(result))
+        })
     }
 
     /// A scatter of any kind, once per active lane; the place moves on to the version after it.
@@ -152,41 +159,33 @@ impl BufferVar {
     #[track_caller]
     fn effect(&self, op: Op, has_value: bool, lanes: &[&Var], at: &'static Location<'static>) -> Var {
         self.same_device(op.name(), lanes);
-        let current = region::enclosing(self.device, op.name());
-        let result = self.device.with_trace(|t| {
+        let current = region::enclosing(self.device(), op.name());
+        Var::made(self.device(), |t| {
             let ids = bind_all(t, lanes, at);
-            let target = t.bind(current, self.key, true);
+            let target = t.bind(current, self.place.key, true);
             let (value, rest) = if has_value { (Some(ids[0]), &ids[1..]) } else { (None, &ids[..]) };
             let effect = t.effect(current, op, target, value, rest[0], rest.get(1).copied(), at);
             unbind_all(t, lanes, &ids);
             let effect = effect?;
             if current == 0 {
-                let (dtype, size) = (t.place(self.key).dtype, t.place(self.key).size);
+                let (dtype, size) = (t.place(self.place.key).dtype, t.place(self.place.key).size);
                 t.retain(effect);
                 let version = t.version(effect, 0, dtype, size, at);
-                t.set_current(self.key, version);
+                t.set_current(self.place.key, version);
             }
             Ok(effect)
-        });
-        Var::bound(self.device, self.dtype, or_panic(result))
+        })
     }
 
     #[track_caller]
     fn same_device(&self, op: &'static str, lanes: &[&Var]) {
-        if let Some(other) = lanes.iter().filter_map(|v| v.device()).find(|&d| d != self.device) {
-            mixed(op, self.device, other);
+        if let Some(other) = lanes.iter().filter_map(|v| v.device()).find(|&d| d != self.device()) {
+            mixed(op, self.device(), other);
         }
     }
 }
 
-impl Clone for BufferVar {
-    fn clone(&self) -> BufferVar {
-        self.device.with_trace(|t| t.retain_place(self.key));
-        BufferVar { device: self.device, key: self.key, dtype: self.dtype }
-    }
-}
-
-impl Drop for BufferVar {
+impl Drop for Held {
     fn drop(&mut self) {
         self.device.give_back(Dropped::Place(self.key));
     }
@@ -195,6 +194,6 @@ impl Drop for BufferVar {
 impl std::fmt::Debug for BufferVar {
     /// Never evaluates.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}[{}] buffer on {}", self.dtype, self.size(), self.device.name())
+        write!(f, "{}[{}] buffer on {}", self.dtype, self.size(), self.device().name())
     }
 }

@@ -5,7 +5,7 @@
 //! version of some memory. Inside a region (loop or branch) a buffer is a `memory` node that is bound to a version when
 //! the region closes.
 //!
-//! - `node`: the 64-byte node; `slab`: storage, hash-consing, counts.
+//! - `node`: the 64-byte node; `slab`: storage, hash-consing, counts; `handles`: counts that need no lock.
 //! - `scope`: open and closed regions, and where a node belongs.
 //! - `simplify`: what is folded while tracing.
 //! - `region`: the closures of loops and branches. `var`, `buffer`: handles.
@@ -14,6 +14,7 @@
 mod buffer;
 mod dump;
 mod fold;
+mod handles;
 mod node;
 mod region;
 mod scope;
@@ -29,8 +30,9 @@ use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 
 pub use buffer::BufferVar;
 pub(crate) use fold::fold;
+pub(crate) use handles::Anchor;
 pub use node::NodeId;
-pub(crate) use node::{Node, ORDERED};
+pub(crate) use node::{IN_FLIGHT, Node, ORDERED};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
 pub(crate) use scope::ScopeKind;
 pub(crate) use slab::{Key, Slab};
@@ -38,7 +40,7 @@ pub use var::{Var, eval};
 
 use crate::dtype::DType;
 use crate::op::{Class, Op};
-use crate::runtime::Storage;
+use crate::runtime::{Flights, Holder, Storage};
 
 new_key_type! {
     /// A place: what a buffer's handles name.
@@ -47,8 +49,17 @@ new_key_type! {
 }
 
 /// A mistake of the program that builds the trace; the public layer panics with it at the caller's line.
+///
+/// One word, so that a result with one costs the way without mistakes nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct Misuse(pub(crate) String);
+pub(crate) struct Misuse(#[expect(clippy::box_collection, reason = "see above")] Box<String>);
+
+impl Misuse {
+    #[cold]
+    pub(crate) fn new(message: String) -> Misuse {
+        Misuse(Box::new(message))
+    }
+}
 
 /// What a buffer's handles name: the current version of some memory.
 pub(crate) struct Place {
@@ -73,8 +84,10 @@ pub(crate) struct Trace {
     labels: FxHashMap<NodeId, Box<str>>,
     /// Whether to fold, simplify and merge equal nodes; off only where the passes are checked against it.
     simplify: bool,
-    /// Whether a plan with effects is between its snapshot and its commit. It counts on nobody getting hold of nodes that
-    /// had no handle, so simplification then leaves operands of operands alone.
+    /// Evaluations between planning and commit.
+    pub(crate) flights: Flights,
+    /// Whether one of them overwrites memory. It counts on nobody getting hold of nodes that had no handle, so
+    /// simplification then leaves operands of operands alone.
     pub(crate) in_flight: bool,
     stamp: u32,
 }
@@ -92,11 +105,13 @@ impl Trace {
             parts: FxHashMap::default(),
             labels: FxHashMap::default(),
             simplify,
+            flights: Flights::default(),
             in_flight: false,
             stamp: 0,
         }
     }
 
+    #[inline]
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         self.slab.get(id)
     }
@@ -114,6 +129,12 @@ impl Trace {
             return self.slab.literal(dtype, bits, at);
         }
         self.pure(&Key::new(Op::Literal, dtype, size, &[], bits), 0, at)
+    }
+
+    /// A size-1 literal that was used lately, without a count for the caller.
+    #[inline]
+    pub(crate) fn recent_literal(&self, dtype: DType, bits: u64) -> Option<NodeId> {
+        if self.simplify { self.slab.recent_literal(dtype, bits) } else { None }
     }
 
     pub(crate) fn counter(&mut self, dtype: DType, size: u64, at: At) -> NodeId {
@@ -147,6 +168,19 @@ impl Trace {
         (self.storages.len(), self.storages.values().map(|s| s.bytes() as u64).sum())
     }
 
+    /// The arrays in memory.
+    pub(crate) fn holders(&self) -> Vec<Holder> {
+        let data = self.slab.iter().filter(|(_, node)| node.op == Op::Data);
+        data.map(|(id, node)| Holder {
+            bytes: node.size * node.dtype.size() as u64,
+            dtype: node.dtype,
+            len: node.size,
+            label: self.label(id).map(str::to_owned),
+            made_at: self.slab.location(id),
+        })
+        .collect()
+    }
+
     /// Turns a lazy node into an evaluated one: it lets go of its operands.
     pub(crate) fn set_evaluated(&mut self, id: NodeId, storage: Arc<Storage>) {
         self.slab.remove_from_table(id);
@@ -160,7 +194,7 @@ impl Trace {
         node.operand_count = 0;
         node.operands = [NodeId::NONE; node::MAX_OPERANDS];
         node.payload = key.data().as_ffi();
-        node.flags &= !ORDERED;
+        node.flags = node.flags & !ORDERED | node::WATCHED;
         for operand in operands {
             self.release(operand);
         }
@@ -168,7 +202,7 @@ impl Trace {
 
     /// Names a node in dumps; the last name counts.
     pub(crate) fn set_label(&mut self, id: NodeId, label: &str) {
-        self.slab.get_mut(id).flags |= node::LABELLED;
+        self.slab.get_mut(id).flags |= node::LABELLED | node::WATCHED;
         self.labels.insert(id, label.into());
     }
 
@@ -178,13 +212,45 @@ impl Trace {
 
     // ---- counts ----
 
+    #[inline]
     pub(crate) fn retain(&mut self, id: NodeId) {
         self.slab.retain(id);
     }
 
+    #[inline]
     pub(crate) fn release(&mut self, id: NodeId) {
+        if !self.slab.release_shared(id) {
+            self.free(id);
+        }
+    }
+
+    /// Turns a count of the caller's into a handle.
+    #[inline]
+    pub(crate) fn hand_out(&mut self, id: NodeId) -> Var {
+        let (anchor, dtype) = self.slab.hand_out(id);
+        Var::new(anchor, dtype)
+    }
+
+    /// Turns a handle into a count, which the caller gets.
+    pub(crate) fn take_in(&mut self, var: Var) -> NodeId {
+        let anchor = var.into_anchor();
+        self.slab.take_in(anchor);
+        anchor.id()
+    }
+
+    /// Gives a handle back.
+    #[inline]
+    pub(crate) fn drop_handle(&mut self, anchor: &Anchor) {
+        if !self.slab.drop_handle(anchor) {
+            self.free(anchor.id());
+        }
+    }
+
+    /// Frees a node whose last count is given back, and in turn what it held the last count on.
+    #[inline(never)]
+    fn free(&mut self, id: NodeId) {
         let Trace { slab, scopes, storages, garbage, places, parts, labels, .. } = self;
-        slab.release(id, |id, node, dying| {
+        let mut watched = |id: NodeId, node: &Node, dying: &mut Vec<NodeId>| {
             if node.flags & node::LABELLED != 0 {
                 labels.remove(&id);
             }
@@ -204,49 +270,66 @@ impl Trace {
             if node.scope != 0 {
                 scopes.node_freed(node.scope);
             }
-        });
+        };
+        slab.free(id, &mut watched);
     }
 
     // ---- ops ----
 
     /// A pure function of its operands, lane by lane.
-    pub(crate) fn lane_op(
+    #[inline(never)]
+    pub(crate) fn lane_op<const N: usize>(
         &mut self,
         current: u32,
         op: Op,
         wanted: DType,
-        args: &[NodeId],
+        args: [NodeId; N],
         at: At,
     ) -> Result<NodeId, Misuse> {
-        let mut types = [DType::Bool; 3];
-        let mut size = 1;
-        let mut scope = 0;
-        for (slot, &arg) in types.iter_mut().zip(args) {
+        self.lane_op_inline(current, op, wanted, args, at)
+    }
+
+    /// [`lane_op`](Self::lane_op) for where most of what is traced comes through. What is rare is called with copies of
+    /// the operands, so that they can stay in registers.
+    #[inline(always)]
+    pub(crate) fn lane_op_inline<const N: usize>(
+        &mut self,
+        current: u32,
+        op: Op,
+        wanted: DType,
+        args: [NodeId; N],
+        at: At,
+    ) -> Result<NodeId, Misuse> {
+        let first = self.slab.get(args[0]);
+        let (ty, mut size, mut scopes) = (first.dtype, first.size, first.scope);
+        let (mut same_type, mut literals) = (true, first.is_literal());
+        for &arg in &args[1..] {
             let node = self.slab.get(arg);
-            *slot = node.dtype;
             if node.size != size && node.size != 1 {
                 if size != 1 {
-                    return Err(self.size_mismatch(op, args));
+                    return Err(self.size_mismatch(op, &{ args }));
                 }
                 size = node.size;
             }
-            if node.scope != 0 {
-                scope =
-                    self.scopes.innermost(scope, node.scope, current).ok_or_else(|| self.foreign(op, arg))?;
-            }
+            same_type &= node.dtype == ty;
+            scopes |= node.scope;
+            literals |= node.is_literal();
         }
-        let dtype = op
-            .result_type(&types[..args.len()], wanted)
-            .map_err(|message| Misuse(format!("{message}: {}", self.list(args))))?;
-        if scope != 0 && size != 1 {
-            self.scopes.merge_width(scope, size).map_err(|w| self.width_mismatch(op, w, size))?;
-        }
+        let dtype = match op.uniform_type(N, ty) {
+            Some(dtype) if same_type => dtype,
+            _ => self.lane_type(op, wanted, args)?,
+        };
+        let scope = if scopes == 0 { 0 } else { self.merged_scope(current, op, size, args)? };
         if self.simplify
-            && let Some(known) = self.simplified(op, dtype, size, args, at)
+            && may_simplify(op, literals, &args)
+            && let Some(known) = self.simplified(op, dtype, size, &{ args }, at)
         {
             return Ok(known);
         }
-        Ok(self.pure(&Key::new(op, dtype, size, args, 0), scope, at))
+        if scope != 0 || !self.simplify {
+            return Ok(self.pure(&Key::new(op, dtype, size, &args, 0), scope, at));
+        }
+        Ok(self.slab.intern_inline(Key::new(op, dtype, size, &args, 0), 0, at))
     }
 
     /// Element of `source` at each index, 0 where masked off or out of bounds.
@@ -260,7 +343,7 @@ impl Trace {
     ) -> Result<NodeId, Misuse> {
         let ordered = self.node(source).op == Op::Memory;
         if self.node(source).scope != 0 && !ordered {
-            return Err(Misuse(format!(
+            return Err(Misuse::new(format!(
                 "gather from a value that each lane of a region computes for itself (made at {}); gather from an array made outside",
                 self.made_at(&[source])
             )));
@@ -339,7 +422,7 @@ impl Trace {
         let (dtype, size) = (node.dtype, node.size);
         if node.scope != 0 {
             let opened = self.scopes.describe(node.scope);
-            return Err(Misuse(format!(
+            return Err(Misuse::new(format!(
                 "`{}` combines lanes, but its operand belongs to a lane of a {opened}; reduce outside of the region",
                 op.name()
             )));
@@ -349,14 +432,14 @@ impl Trace {
         }
         let result = op
             .result_type(&[dtype], dtype)
-            .map_err(|message| Misuse(format!("{message}: {}", self.list(&[arg]))))?;
+            .map_err(|message| Misuse::new(format!("{message}: {}", self.list(&[arg]))))?;
         if size == 1 && self.simplify {
             // The identity still takes part: `min` of one NaN is +infinity, as for a longer array of NaN.
             if dtype.is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
                 let combine = op.combine().expect("a reduction combines");
                 let bits = crate::op::scalar::identity(combine, dtype);
                 let identity = self.literal(dtype, bits, 1, at);
-                let value = self.lane_op(0, combine, dtype, &[identity, arg], at);
+                let value = self.lane_op(0, combine, dtype, [identity, arg], at);
                 self.release(identity);
                 return value;
             }
@@ -368,11 +451,11 @@ impl Trace {
 
     /// A sum or product of f16 accumulates in f32 and is rounded once, at the end.
     fn reduce_in_f32(&mut self, current: u32, op: Op, arg: NodeId, at: At) -> Result<NodeId, Misuse> {
-        let wide = self.lane_op(current, Op::Cast, DType::F32, &[arg], at)?;
+        let wide = self.lane_op(current, Op::Cast, DType::F32, [arg], at)?;
         let reduced = self.reduce(current, op, wide, at);
         self.release(wide);
         let reduced = reduced?;
-        let result = self.lane_op(current, Op::Cast, DType::F16, &[reduced], at);
+        let result = self.lane_op(current, Op::Cast, DType::F16, [reduced], at);
         self.release(reduced);
         result
     }
@@ -421,6 +504,35 @@ impl Trace {
 
     // ---- within ----
 
+    /// The result type of an op on operands of different types, or one that it does not take.
+    #[inline(never)]
+    fn lane_type<const N: usize>(&self, op: Op, wanted: DType, args: [NodeId; N]) -> Result<DType, Misuse> {
+        op.result_type(&args.map(|arg| self.node(arg).dtype), wanted)
+            .map_err(|message| Misuse::new(format!("{message}: {}", self.list(&args))))
+    }
+
+    /// The innermost scope of operands of which some belong to regions; all must be open. Makes it wide enough.
+    #[inline(never)]
+    fn merged_scope<const N: usize>(
+        &mut self,
+        current: u32,
+        op: Op,
+        size: u64,
+        args: [NodeId; N],
+    ) -> Result<u32, Misuse> {
+        let mut scope = 0;
+        for arg in args {
+            let own = self.node(arg).scope;
+            if own != 0 {
+                scope = self.scopes.innermost(scope, own, current).ok_or_else(|| self.foreign(op, arg))?;
+            }
+        }
+        if size != 1 {
+            self.scopes.merge_width(scope, size).map_err(|w| self.width_mismatch(op, w, size))?;
+        }
+        Ok(scope)
+    }
+
     /// A node without effects: shared with an equal one.
     fn pure(&mut self, key: &Key, scope: u32, at: At) -> NodeId {
         let live = self.slab.live();
@@ -456,7 +568,7 @@ impl Trace {
         check_index_types(op, self.node(index).dtype, mask.map(|m| self.node(m).dtype)).map_err(
             |Misuse(message)| {
                 let operands: smallvec::SmallVec<[NodeId; 2]> = [index].into_iter().chain(mask).collect();
-                Misuse(format!("{message}: {}", self.list(&operands)))
+                Misuse::new(format!("{message}: {}", self.list(&operands)))
             },
         )?;
         let lanes: smallvec::SmallVec<[NodeId; 3]> = value.into_iter().chain([index]).chain(mask).collect();
@@ -486,7 +598,7 @@ impl Trace {
         if let Some(value) = value {
             let dtype = self.node(value).dtype;
             if dtype != target {
-                return Err(Misuse(format!(
+                return Err(Misuse::new(format!(
                     "`{}` of {dtype} values into memory of {target}, cast the values: {}",
                     op.name(),
                     self.list(&[value])
@@ -499,7 +611,7 @@ impl Trace {
             Some(combine) => combine.result_type(&[target, target], target).is_ok(),
         };
         if !fits {
-            return Err(Misuse(format!("`{}` has no meaning on memory of {target}", op.name())));
+            return Err(Misuse::new(format!("`{}` has no meaning on memory of {target}", op.name())));
         }
         Ok(())
     }
@@ -510,8 +622,9 @@ impl Trace {
         node.is_literal() && node.payload == bits
     }
 
+    #[cold]
     fn size_mismatch(&self, op: Op, args: &[NodeId]) -> Misuse {
-        Misuse(format!(
+        Misuse::new(format!(
             "`{}` on arrays of different sizes: {}; sizes must be equal or 1",
             op.name(),
             self.list(args)
@@ -524,7 +637,7 @@ impl Trace {
         if scope == 0 {
             return Ok(());
         }
-        Err(Misuse(format!(
+        Err(Misuse::new(format!(
             "{what} needs a value from outside of regions; this one (made at {}) belongs to a {}, return it from the closure",
             self.made_at(&[id]),
             self.scopes.describe(scope)
@@ -532,14 +645,14 @@ impl Trace {
     }
 
     fn width_mismatch(&self, op: Op, width: u64, size: u64) -> Misuse {
-        Misuse(format!(
+        Misuse::new(format!(
             "`{}` brings a value of {size} elements into a region of {width} lanes; sizes must be equal or 1",
             op.name()
         ))
     }
 
     fn foreign(&self, op: Op, arg: NodeId) -> Misuse {
-        Misuse(format!(
+        Misuse::new(format!(
             "`{}` uses a value (made at {}) of a {} that is not open here; return it from the closure instead",
             op.name(),
             self.made_at(&[arg]),
@@ -557,19 +670,30 @@ impl Trace {
     }
 
     pub(crate) fn made_at(&self, args: &[NodeId]) -> String {
-        let at = |a: &NodeId| self.slab.location(*a).map_or_else(|| "?".to_owned(), |l| l.to_string());
+        let at = |a: &NodeId| self.slab.location(*a).to_string();
         args.iter().map(at).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Whether [`Trace::simplified`] could find anything: nothing about two different values that are not known.
+#[inline]
+fn may_simplify(op: Op, literals: bool, args: &[NodeId]) -> bool {
+    literals
+        || match *args {
+            [a, b] => a == b,
+            [_, _, _] => op == Op::Select,
+            _ => true,
+        }
 }
 
 /// What every op with an index takes.
 fn check_index_types(op: Op, index: DType, mask: Option<DType>) -> Result<(), Misuse> {
     if !index.is_int() {
-        return Err(Misuse(format!("`{}` takes an index of an integer type, got {index}", op.name())));
+        return Err(Misuse::new(format!("`{}` takes an index of an integer type, got {index}", op.name())));
     }
     match mask {
         Some(mask) if mask != DType::Bool => {
-            Err(Misuse(format!("`{}` takes a mask of bool, got {mask}", op.name())))
+            Err(Misuse::new(format!("`{}` takes a mask of bool, got {mask}", op.name())))
         }
         _ => Ok(()),
     }

@@ -37,9 +37,8 @@ pub(crate) const MAX_OPERANDS: usize = 4;
 pub(crate) struct Node {
     /// Hash of the key, valid while `IN_TABLE` is set.
     pub(crate) hash: u32,
-    /// Number of times the slot was given out; guards the literal memo.
-    pub(crate) generation: u32,
-    /// Handles and operands that name this node.
+    /// Operands, lists and places that name this node, and 1 for its handles together. One that reaches the largest number
+    /// keeps it: the node lives for ever.
     pub(crate) refs: u32,
     pub(crate) op: Op,
     pub(crate) dtype: DType,
@@ -72,12 +71,41 @@ pub(crate) const ORDERED: u8 = 4;
 
 /// Has a label.
 pub(crate) const LABELLED: u8 = 8;
+/// An evaluation that has planned it has not committed yet.
+pub(crate) const IN_FLIGHT: u8 = 16;
+/// Has handles.
+pub(crate) const HELD: u8 = 32;
+/// Its end concerns more than the slab: it has a label, memory, a scope, a region, or a place among another node's parts.
+pub(crate) const WATCHED: u8 = 64;
 
 impl Node {
+    #[inline]
+    pub(super) fn count(&mut self) {
+        self.refs = self.refs.wrapping_add(1);
+        if self.refs == 0 {
+            self.pin();
+        }
+    }
+
+    #[cold]
+    fn pin(&mut self) {
+        self.refs = u32::MAX;
+    }
+
+    /// Takes one of several counts away.
+    #[inline]
+    pub(super) fn uncount(&mut self) {
+        if self.refs != u32::MAX {
+            self.refs -= 1;
+        }
+    }
+
+    #[inline]
     pub(crate) fn operands(&self) -> &[NodeId] {
         &self.operands[..self.operand_count as usize]
     }
 
+    #[inline]
     pub(crate) fn is_literal(&self) -> bool {
         self.op == Op::Literal
     }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::panic::Location;
 
 use super::var::{bind_all, or_panic};
-use super::{At, Misuse, NodeId, ScopeKind, Var};
+use super::{At, Misuse, NodeId, ScopeKind, Trace, Var};
 use crate::dtype::DType;
 use crate::op::Op;
 use crate::runtime::{Device, Dropped};
@@ -18,6 +18,7 @@ thread_local! {
 }
 
 /// The scope that new effects on a device belong to.
+#[inline]
 pub(super) fn current(device: Device) -> u32 {
     match OPEN.get() {
         Some((d, scope)) if d == device => scope,
@@ -92,18 +93,25 @@ pub fn checked_loop(
     let open = Open::enter(device, scope);
     let types: Vec<DType> = state.iter().map(Var::dtype).collect();
 
-    let test = or_panic(condition(&placeholders(device, scope)).map_err(Misuse)).bind(device);
-    or_panic(device.with_trace(|t| t.end_condition(scope, test.into_id())));
+    let test = or_panic(condition(&placeholders(device, scope)).map_err(Misuse::new)).bind(device);
+    or_panic(device.with_trace(|t| {
+        let test = t.take_in(test);
+        t.end_condition(scope, test)
+    }));
     let mut next = Vec::new();
-    for value in or_panic(body(placeholders(device, scope)).map_err(Misuse)) {
+    for value in or_panic(body(placeholders(device, scope)).map_err(Misuse::new)) {
         next.push(value.bind(device));
     }
-    let next = next.into_iter().map(Var::into_id).collect();
-    or_panic(device.with_trace(|t| t.end_scope(scope, next, &types)));
+    or_panic(device.with_trace(|t| {
+        let next = next.into_iter().map(|var| t.take_in(var)).collect();
+        t.end_scope(scope, next, &types)
+    }));
 
     open.close();
-    let results = device.with_trace(|t| t.close_region(Op::Loop, outer, &[scope], None, &initial.ids, at));
-    results.into_iter().zip(types).map(|(id, dtype)| Var::bound(device, dtype, id)).collect()
+    device.with_trace(|t| {
+        let results = t.close_region(Op::Loop, outer, &[scope], None, &initial.ids, at);
+        handles(t, results)
+    })
 }
 
 /// A symbolic branch: both closures run once, on placeholders for the arguments.
@@ -142,8 +150,10 @@ pub fn checked_if(
     let (first, types) = branch.trace(then, None);
     let (second, _) = branch.trace(otherwise, Some(&types));
     let scopes = [first.take(), second.take()];
-    let results = device.with_trace(|t| t.close_region(Op::If, outer, &scopes, Some(condition), args, at));
-    results.into_iter().zip(types).map(|(id, dtype)| Var::bound(device, dtype, id)).collect()
+    device.with_trace(|t| {
+        let results = t.close_region(Op::If, outer, &scopes, Some(condition), args, at);
+        handles(t, results)
+    })
 }
 
 /// What both sides of a branch share.
@@ -169,12 +179,14 @@ impl Branch<'_> {
         );
         let open = Open::enter(device, scope);
         let mut yields = Vec::new();
-        for value in or_panic(body(placeholders(device, scope)).map_err(Misuse)) {
+        for value in or_panic(body(placeholders(device, scope)).map_err(Misuse::new)) {
             yields.push(value.bind(device));
         }
         let types: Vec<DType> = yields.iter().map(Var::dtype).collect();
-        let ids = yields.into_iter().map(Var::into_id).collect();
-        or_panic(device.with_trace(|t| t.end_scope(scope, ids, expected.unwrap_or(&types))));
+        or_panic(device.with_trace(|t| {
+            let yields = yields.into_iter().map(|var| t.take_in(var)).collect();
+            t.end_scope(scope, yields, expected.unwrap_or(&types))
+        }));
         open.close();
         (Ended { device, scope: Some(scope) }, types)
     }
@@ -184,13 +196,14 @@ impl Branch<'_> {
 fn placeholders(device: Device, scope: u32) -> Vec<Var> {
     device.with_trace(|t| {
         let ids = t.scopes.get(scope).placeholders.clone();
-        ids.into_iter()
-            .map(|id| {
-                t.retain(id);
-                Var::bound(device, t.node(id).dtype, id)
-            })
-            .collect()
+        ids.iter().for_each(|&id| t.retain(id));
+        handles(t, ids)
     })
+}
+
+/// Handles of nodes on which the caller has counts.
+fn handles(t: &mut Trace, ids: Vec<NodeId>) -> Vec<Var> {
+    ids.into_iter().map(|id| t.hand_out(id)).collect()
 }
 
 /// Operands as nodes; those that were unbound are held until dropped.

@@ -285,7 +285,7 @@ impl Trace {
     ) -> Result<u32, Misuse> {
         let depth = self.scopes.get(current).depth + 1;
         if depth > MAX_DEPTH {
-            return Err(Misuse(format!("regions nest at most {MAX_DEPTH} deep")));
+            return Err(Misuse::new(format!("regions nest at most {MAX_DEPTH} deep")));
         }
         let op = if kind == ScopeKind::Loop { Op::Loop } else { Op::If };
         let mut width = 1;
@@ -305,7 +305,10 @@ impl Trace {
         if let Some(condition) = condition
             && self.node(condition).dtype != DType::Bool
         {
-            return Err(Misuse(format!("a branch takes a mask of bool, got {}", self.node(condition).dtype)));
+            return Err(Misuse::new(format!(
+                "a branch takes a mask of bool, got {}",
+                self.node(condition).dtype
+            )));
         }
         let outer = self.scopes.get(current).width;
         if current != 0 && width != 1 {
@@ -331,7 +334,7 @@ impl Trace {
         record.condition = Some(condition);
         record.condition_sequence = record.sequence.len();
         if dtype != DType::Bool {
-            return Err(Misuse(format!("a loop's condition must be bool, got {dtype}")));
+            return Err(Misuse::new(format!("a loop's condition must be bool, got {dtype}")));
         }
         if node_scope != 0 && self.scopes.innermost(0, node_scope, scope).is_none() {
             return Err(self.foreign(Op::Loop, condition));
@@ -362,7 +365,7 @@ impl Trace {
             } else {
                 "both sides of a branch must return the same types"
             };
-            return Err(Misuse(format!("{what} ({}), got ({})", list(expected), list(&types))));
+            return Err(Misuse::new(format!("{what} ({}), got ({})", list(expected), list(&types))));
         }
         for &y in &yields {
             let (size, node_scope) = (self.node(y).size, self.node(y).scope);

@@ -30,7 +30,9 @@ impl Trace {
             let ty = self.node(*args.last()?).dtype;
             return Some(self.literal(dtype, fold(op, ty, dtype, &bits[..args.len()]), size, at));
         }
-        if op.class() == Class::Math {
+        if op.class() == Class::Math
+            || args.len() == 2 && literals == 1 && !tells(op, self.node(args[0]).dtype, bits)
+        {
             return None;
         }
         if let Some(bits) = self.constant(op, dtype, args) {
@@ -102,7 +104,7 @@ impl Trace {
     fn binary(&self, op: Op, dtype: DType, a: NodeId, b: NodeId) -> Option<NodeId> {
         let float = dtype.is_float();
         let is = |id: NodeId, bits: u64| self.is_literal_value(id, bits);
-        let one = |id: NodeId| self.node(id).is_literal() && is(id, scalar::cast(DType::U32, dtype, 1));
+        let one = |id: NodeId| is(id, one(dtype));
         match op {
             Op::Add if !float && is(b, 0) => Some(a),
             Op::Add if !float && is(a, 0) => Some(b),
@@ -164,12 +166,36 @@ impl Trace {
     }
 }
 
+/// Whether a binary op with one operand that is known may be simplified, given the bits of its operands (0 if unknown):
+/// identities need one of these numbers. A filter for the most frequent case, in which nothing is found.
+#[inline]
+fn tells(op: Op, dtype: DType, bits: [u64; 3]) -> bool {
+    // The unknown one's 0 tells nothing, but the other may be 0 too.
+    let known = bits[0] | bits[1];
+    known == 0
+        || known == one(dtype)
+        || known == negative_zero(dtype)
+        || known == dtype.mask()
+        || matches!(op, Op::Div | Op::Shl | Op::Shr)
+}
+
 fn is_rounding(op: Op) -> bool {
     matches!(op, Op::Floor | Op::Ceil | Op::Trunc | Op::Round | Op::RoundTiesEven)
 }
 
+#[inline]
 fn negative_zero(dtype: DType) -> u64 {
     1 << (dtype.bits() - 1)
+}
+
+#[inline]
+fn one(dtype: DType) -> u64 {
+    match dtype {
+        DType::F16 => 0x3c00,
+        DType::F32 => 0x3f80_0000,
+        DType::F64 => 0x3ff0_0000_0000_0000,
+        _ => 1,
+    }
 }
 
 /// Whether every value of `narrow` survives a cast to `wide` and back.

@@ -7,33 +7,36 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::{BufferVar, Misuse, NodeId, Trace, check_index_types, fold, region};
+use super::{Anchor, BufferVar, Misuse, NodeId, Trace, check_index_types, fold, region};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::Program;
 use crate::op::{Class, Op};
 use crate::plan::{self, Canonical, Step};
-use crate::runtime::{Device, Dropped, Event, evaluate, host_bytes};
+use crate::runtime::{Device, Event, Stream, evaluate, host_bytes};
 
 /// An array, evaluated or not, or a size-1 literal that no device knows yet.
+///
+/// Two words that travel in registers.
 pub struct Var {
-    device: Option<Device>,
-    /// A node's index, or the literal's bits.
-    payload: u64,
-    dtype: DType,
+    anchor: &'static Anchor,
+    /// The literal's bits, or a node's type.
+    bits: u64,
 }
+
+const _: () = assert!(size_of::<Var>() == 16);
 
 impl Var {
     /// A size-1 literal; it adopts the device of the first array it meets.
     pub fn literal(dtype: DType, bits: u64) -> Var {
-        Var { device: None, payload: bits, dtype }
+        Var { anchor: Anchor::literal(dtype), bits }
     }
 
     /// An array of `size` equal elements.
     #[track_caller]
     pub fn full(device: Device, dtype: DType, bits: u64, size: u64) -> Var {
         let at = Location::caller();
-        Var::bound(device, dtype, device.with_trace(|t| t.literal(dtype, bits, size, at)))
+        Var::made(device, |t| Ok(t.literal(dtype, bits, size, at)))
     }
 
     /// The array 0, 1, 2, ... of u32 or u64.
@@ -45,7 +48,7 @@ impl Var {
         assert!(matches!(dtype, DType::U32 | DType::U64), "a counter is u32 or u64, not {dtype}");
         assert!(dtype == DType::U64 || size <= 1 << 32, "a u32 counter of {size} elements wraps; use u64");
         let at = Location::caller();
-        Var::bound(device, dtype, device.with_trace(|t| t.counter(dtype, size, at)))
+        Var::made(device, |t| Ok(t.counter(dtype, size, at)))
     }
 
     /// Copies elements to the device; `bytes` are in the host's order. Of a bool, any byte but 0 is true.
@@ -64,49 +67,50 @@ impl Var {
             dtype.size(),
             bytes.len()
         );
-        let id = device.upload(dtype, len, bytes, Location::caller())?;
-        Ok(Var::bound(device, dtype, id))
+        device.upload(dtype, len, bytes, Location::caller())
     }
 
     /// The element type.
+    #[inline]
     pub fn dtype(&self) -> DType {
-        self.dtype
+        match self.anchor.device {
+            None => self.anchor.dtype(),
+            Some(_) => DType::from_index(self.bits as u8),
+        }
     }
 
     /// The device, unless it is an unbound literal.
+    #[inline]
     pub fn device(&self) -> Option<Device> {
-        self.device
+        self.anchor.device
     }
 
     /// Number of elements. Inside a region: 1 where the value may be as wide as the region.
     pub fn size(&self) -> u64 {
-        self.device.map_or(1, |d| d.with_trace(|t| t.node(self.id()).size))
+        self.device().map_or(1, |d| d.with_trace(|t| t.node(self.id()).size))
     }
 
     /// Its number of elements as a u64 value that does not become part of any kernel's structure.
     #[track_caller]
     pub fn lane_count(&self) -> Var {
         let at = Location::caller();
-        match self.device {
+        match self.device() {
             None => Var::literal(DType::U64, 1),
-            Some(device) => {
-                let id = device.with_trace(|t| {
-                    let size = t.node(self.id()).size;
-                    t.lane_count(size, at)
-                });
-                Var::bound(device, DType::U64, id)
-            }
+            Some(device) => Var::made(device, |t| {
+                let size = t.node(self.id()).size;
+                Ok(t.lane_count(size, at))
+            }),
         }
     }
 
     /// Whether its elements are in memory or are a literal.
     pub fn is_evaluated(&self) -> bool {
-        self.device.is_none_or(|d| d.with_trace(|t| t.node(self.id()).is_evaluated()))
+        self.device().is_none_or(|d| d.with_trace(|t| t.node(self.id()).is_evaluated()))
     }
 
     /// If it is a literal of size 1: its bits.
     pub fn literal_bits(&self) -> Option<u64> {
-        let Some(device) = self.device else { return Some(self.payload) };
+        let Some(device) = self.device() else { return Some(self.bits()) };
         device.with_trace(|t| {
             let node = t.node(self.id());
             (node.is_literal() && node.size == 1).then_some(node.payload)
@@ -118,33 +122,38 @@ impl Var {
     /// # Panics
     /// At the caller's line if types, sizes, devices or regions do not fit.
     #[track_caller]
+    #[inline]
     pub fn apply(op: Op, wanted: DType, args: &[&Var]) -> Var {
+        match *args {
+            [a] => apply_1(op, wanted, a),
+            [a, b] => apply_2(op, wanted, a, b),
+            [a, b, c] => apply_3(op, wanted, a, b, c),
+            _ => panic!("`{}` on {} operands; ops have 1 to 3", op.name(), args.len()),
+        }
+    }
+
+    /// Becomes the value of a pure op on itself and another: the same as [`apply`](Self::apply), but that the handle of the
+    /// old value is given back at once.
+    ///
+    /// # Panics
+    /// As [`apply`](Self::apply), and stays what it was.
+    #[track_caller]
+    pub fn apply_assign(&mut self, op: Op, wanted: DType, other: &Var) {
         let at = Location::caller();
         debug_assert!(op.is_lane());
-        let Some(device) = common_device(op.name(), args) else {
-            return unbound(op, wanted, args);
+        let Some(device) = self.device().filter(|&d| other.device().is_none_or(|o| o == d)) else {
+            *self = apply_n(op, wanted, &[self, other]);
+            return;
         };
         let current = region::current(device);
-        let result = device.with_trace(|t| {
-            let mut ids = [NodeId::NONE; 3];
-            let mut unbound = false;
-            for (id, arg) in ids.iter_mut().zip(args) {
-                *id = match arg.device {
-                    Some(_) => arg.id(),
-                    None => {
-                        unbound = true;
-                        t.literal(arg.dtype, arg.payload, 1, at)
-                    }
-                };
-            }
-            let id = t.lane_op(current, op, wanted, &ids[..args.len()], at);
-            if unbound {
-                unbind_all(t, args, &ids);
-            }
-            id.map(|id| (id, t.node(id).dtype))
-        });
-        let (id, dtype) = or_panic(result);
-        Var::bound(device, dtype, id)
+        let old = self.anchor;
+        let mut t = device.lock_trace();
+        let result = apply_locked(&mut t, current, op, wanted, &[self, other], at);
+        if result.is_ok() {
+            t.drop_handle(old);
+        }
+        device.unlock_trace(t);
+        std::mem::replace(self, or_panic(result)).into_anchor();
     }
 
     /// Elements at indices; 0 where masked off or out of bounds.
@@ -155,19 +164,18 @@ impl Var {
     pub fn gather(&self, index: &Var, mask: Option<&Var>) -> Var {
         let at = Location::caller();
         let all: SmallVec<[&Var; 3]> = [self, index].into_iter().chain(mask).collect();
-        let Some(device) = common_device("gather", &all) else {
-            or_panic(check_index_types(Op::Gather, index.dtype, mask.map(Var::dtype)));
-            let inside = index.payload == 0 && mask.is_none_or(|m| m.payload != 0);
-            return Var::literal(self.dtype, if inside { self.payload } else { 0 });
+        let Some(device) = common_device(Op::Gather, &all) else {
+            or_panic(check_index_types(Op::Gather, index.dtype(), mask.map(Var::dtype)));
+            let inside = index.bits() == 0 && mask.is_none_or(|m| m.bits() != 0);
+            return Var::literal(self.dtype(), if inside { self.bits() } else { 0 });
         };
         let current = region::current(device);
-        let result = device.with_trace(|t| {
+        Var::made(device, |t| {
             let ids = bind_all(t, &all, at);
             let id = t.gather(current, ids[0], ids[1], ids.get(2).copied(), at);
             unbind_all(t, &all, &ids);
             id
-        });
-        Var::bound(device, self.dtype, or_panic(result))
+        })
     }
 
     /// A scatter of any kind: `self` becomes the version after it; other handles keep theirs.
@@ -179,7 +187,7 @@ impl Var {
         let at = Location::caller();
         let own = &*self;
         let all: SmallVec<[&Var; 4]> = [own, value, index].into_iter().chain(mask).collect();
-        let Some(device) = common_device(op.name(), &all) else {
+        let Some(device) = common_device(op, &all) else {
             panic!(
                 "`{}` into a literal that has no device; make the array with `Array::full(.., &device)`",
                 op.name()
@@ -188,8 +196,8 @@ impl Var {
         if let Some(opened) = region::describe_current() {
             panic!("`{}` on an array inside a {opened}; use a `Buffer` there", op.name());
         }
-        let result = device.with_trace(|t| {
-            if own.device.is_some() {
+        let version = Var::made(device, |t| {
+            if own.device().is_some() {
                 t.check_top_level(op.name(), own.id())?;
             }
             let ids = bind_all(t, &all, at);
@@ -202,7 +210,7 @@ impl Var {
             version
         });
         drop(all);
-        *self = Var::bound(device, self.dtype, or_panic(result));
+        *self = version;
     }
 
     /// A reduction of all elements to one.
@@ -213,18 +221,17 @@ impl Var {
     pub fn reduce(&self, op: Op) -> Var {
         let at = Location::caller();
         assert!(op.class() == Class::Reduce, "`{}` is no reduction", op.name());
-        let Some(device) = self.device else {
-            or_panic(op.result_type(&[self.dtype], self.dtype).map_err(Misuse));
-            if self.dtype.is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
+        let Some(device) = self.device() else {
+            or_panic(op.result_type(&[self.dtype()], self.dtype()).map_err(Misuse::new));
+            if self.dtype().is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
                 let combine = op.combine().expect("a reduction combines");
-                let identity = crate::op::scalar::identity(combine, self.dtype);
-                return unbound(combine, self.dtype, &[&Var::literal(self.dtype, identity), self]);
+                let identity = crate::op::scalar::identity(combine, self.dtype());
+                return unbound(combine, self.dtype(), &[&Var::literal(self.dtype(), identity), self]);
             }
             return self.clone();
         };
         let current = region::current(device);
-        let id = or_panic(device.with_trace(|t| t.reduce(current, op, self.id(), at)));
-        Var::bound(device, self.dtype, id)
+        Var::made(device, |t| t.reduce(current, op, self.id(), at))
     }
 
     /// Waits for this array alone and copies its elements out, in the host's byte order.
@@ -237,20 +244,21 @@ impl Var {
     #[track_caller]
     pub fn read(&self) -> Result<Vec<u8>, Error> {
         region::forbid("reading an array");
-        let Some(device) = self.device else {
-            return literal_bytes(self.dtype, self.payload, 1);
+        let Some(device) = self.device() else {
+            return literal_bytes(self.dtype(), self.bits(), 1);
         };
         or_panic(device.with_trace(|t| t.check_top_level("reading an array", self.id())));
-        evaluate(device, &[self.id()])?;
+        evaluate(device, &[self.id()], &Stream::current(device))?;
         let (storage, payload, size) = device.with_trace(|t| {
             let node = t.node(self.id());
             (t.storage(self.id()).cloned(), node.payload, node.size)
         });
         let Some(storage) = storage else {
-            return literal_bytes(self.dtype, payload, size);
+            return literal_bytes(self.dtype(), payload, size);
         };
-        let written = storage.written.lock().clone();
-        written.wait()?;
+        if let Some(written) = storage.written() {
+            written.wait()?;
+        }
         storage.bytes_copy()
     }
 
@@ -259,7 +267,7 @@ impl Var {
     /// # Errors
     /// [`Error::InsideRegion`] where it would panic.
     pub fn check_readable(&self) -> Result<(), Error> {
-        let scope = self.device.map(|d| d.with_trace(|t| (t.node(self.id()).scope, d)));
+        let scope = self.device().map(|d| d.with_trace(|t| (t.node(self.id()).scope, d)));
         let own = scope.filter(|&(scope, _)| scope != 0);
         let opened = own.map(|(scope, d)| d.with_trace(|t| t.scopes.opened(scope))).or_else(region::opened);
         match opened {
@@ -272,21 +280,21 @@ impl Var {
 
     /// The event after which its elements are there; complete for literals and for what was never evaluated.
     pub fn event(&self) -> Event {
-        let storage = self.device.and_then(|d| d.with_trace(|t| t.storage(self.id()).cloned()));
-        storage.map_or_else(Event::complete, |s| s.written.lock().clone())
+        let storage = self.device().and_then(|d| d.with_trace(|t| t.storage(self.id()).cloned()));
+        storage.and_then(|s| s.written()).unwrap_or_else(Event::complete)
     }
 
     /// Names it in dumps. Unbound literals have no name.
     pub fn set_label(&self, label: &str) {
-        if let Some(device) = self.device {
+        if let Some(device) = self.device() {
             device.with_trace(|t| t.set_label(self.id(), label));
         }
     }
 
     /// What is still to be computed for it, as text.
     pub fn trace(&self) -> String {
-        match self.device {
-            None => format!("unbound literal {}\n", crate::dtype::format_bits(self.dtype, self.payload)),
+        match self.device() {
+            None => format!("unbound literal {}\n", crate::dtype::format_bits(self.dtype(), self.bits())),
             Some(device) => device.with_trace(|t| t.dump(&[self.id()])),
         }
     }
@@ -297,7 +305,7 @@ impl Var {
     /// If it belongs to a region.
     #[track_caller]
     pub fn programs(&self) -> Vec<Program> {
-        let Some(device) = self.device else { return Vec::new() };
+        let Some(device) = self.device() else { return Vec::new() };
         or_panic(device.with_trace(|t| {
             t.check_top_level("planning", self.id())?;
             if t.node(self.id()).is_evaluated() {
@@ -321,48 +329,70 @@ impl Var {
     /// If it lives on another device.
     #[track_caller]
     pub fn bind(&self, device: Device) -> Var {
-        match self.device {
+        match self.device() {
             Some(own) if own == device => self.clone(),
             Some(own) => panic!("an array of device {} where one of {} is needed", own.name(), device.name()),
-            None => Var::full(device, self.dtype, self.payload, 1),
+            None => Var::full(device, self.dtype(), self.bits(), 1),
         }
     }
 
     /// Whether both are the same node (the same literal, if unbound).
     pub fn same(&self, other: &Var) -> bool {
-        self.device == other.device && self.payload == other.payload && self.dtype == other.dtype
+        std::ptr::eq(self.anchor, other.anchor) && self.bits == other.bits
     }
 
-    pub(crate) fn bound(device: Device, dtype: DType, id: NodeId) -> Var {
-        Var { device: Some(device), payload: u64::from(id.0), dtype }
+    /// A handle of the node that `make` gives a count of.
+    ///
+    /// # Panics
+    /// With its message, after the trace is unlocked.
+    #[track_caller]
+    pub(super) fn made(device: Device, make: impl FnOnce(&mut Trace) -> Result<NodeId, Misuse>) -> Var {
+        or_panic(device.with_trace(|t| make(t).map(|id| t.hand_out(id))))
     }
 
-    pub(crate) fn id(&self) -> NodeId {
-        debug_assert!(self.device.is_some());
-        NodeId(self.payload as u32)
+    /// A handle that has been handed out.
+    #[inline]
+    pub(super) fn new(anchor: &'static Anchor, dtype: DType) -> Var {
+        Var { anchor, bits: dtype as u64 }
     }
 
-    /// Gives the handle's count to the caller.
-    pub(crate) fn into_id(self) -> NodeId {
-        let id = self.id();
+    /// What it points to; the handle now is the caller's.
+    #[inline]
+    pub(super) fn into_anchor(self) -> &'static Anchor {
+        let anchor = self.anchor;
         std::mem::forget(self);
-        id
+        anchor
+    }
+
+    /// Of a literal without a device: its bits.
+    fn bits(&self) -> u64 {
+        debug_assert!(self.anchor.device.is_none());
+        self.bits
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> NodeId {
+        self.anchor.id()
     }
 }
 
 impl Clone for Var {
+    #[inline]
     fn clone(&self) -> Var {
-        if let Some(device) = self.device {
-            device.with_trace(|t| t.retain(self.id()));
+        if self.anchor.device.is_some() {
+            self.anchor.others.share();
         }
-        Var { device: self.device, payload: self.payload, dtype: self.dtype }
+        Var { anchor: self.anchor, bits: self.bits }
     }
 }
 
 impl Drop for Var {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(device) = self.device {
-            device.give_back(Dropped::Node(self.id()));
+        if let Some(device) = self.anchor.device
+            && !self.anchor.others.give_back()
+        {
+            device.drop_last(self.anchor);
         }
     }
 }
@@ -370,12 +400,12 @@ impl Drop for Var {
 impl std::fmt::Debug for Var {
     /// Never evaluates.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Some(device) = self.device else {
+        let Some(device) = self.device() else {
             return write!(
                 f,
                 "{}[1] literal {}",
-                self.dtype,
-                crate::dtype::format_bits(self.dtype, self.payload)
+                self.dtype(),
+                crate::dtype::format_bits(self.dtype(), self.bits())
             );
         };
         let (op, size, literal) = device.with_trace(|t| {
@@ -383,9 +413,9 @@ impl std::fmt::Debug for Var {
             (node.op, node.size, node.is_literal().then_some(node.payload))
         });
         let literal =
-            literal.map_or_else(String::new, |b| format!(" {}", crate::dtype::format_bits(self.dtype, b)));
+            literal.map_or_else(String::new, |b| format!(" {}", crate::dtype::format_bits(self.dtype(), b)));
         let state = if matches!(op, Op::Data | Op::Literal) { "" } else { "lazy " };
-        write!(f, "{}[{size}] {state}{}{literal} on {}", self.dtype, op.name(), device.name())
+        write!(f, "{}[{size}] {state}{}{literal} on {}", self.dtype(), op.name(), device.name())
     }
 }
 
@@ -400,7 +430,7 @@ impl std::fmt::Debug for Var {
 #[track_caller]
 pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
     region::forbid("evaluating");
-    let devices = values.iter().filter_map(|v| v.device).chain(buffers.iter().map(|b| b.device()));
+    let devices = values.iter().filter_map(|v| v.device()).chain(buffers.iter().map(|b| b.device()));
     let mut device: Option<Device> = None;
     for d in devices {
         let first = *device.get_or_insert(d);
@@ -412,22 +442,100 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
     let snapshots: Vec<Var> = buffers.iter().map(|b| b.current()).collect();
     let roots: Vec<NodeId> = values
         .iter()
-        .filter(|v| v.device.is_some())
+        .filter(|v| v.device().is_some())
         .map(|v| v.id())
         .chain(snapshots.iter().map(Var::id))
         .collect();
     or_panic(device.with_trace(|t| roots.iter().try_for_each(|&r| t.check_top_level("evaluating", r))));
-    evaluate(device, &roots)?;
-    let events: Vec<Event> = device.with_trace(|t| {
-        roots.iter().filter_map(|&r| t.storage(r).map(|s| s.written.lock().clone())).collect()
-    });
-    Ok(device.join(events))
+    evaluate(device, &roots, &Stream::current(device))?;
+    let events: Vec<Event> =
+        device.with_trace(|t| roots.iter().filter_map(|&r| t.storage(r)?.written()).collect());
+    Ok(Event::all(device, events))
 }
 
+// One function for each number of operands, so that loops over them unroll.
+
+#[track_caller]
+fn apply_1(op: Op, wanted: DType, a: &Var) -> Var {
+    apply_n(op, wanted, &[a])
+}
+
+#[track_caller]
+fn apply_2(op: Op, wanted: DType, a: &Var, b: &Var) -> Var {
+    apply_n(op, wanted, &[a, b])
+}
+
+#[track_caller]
+fn apply_3(op: Op, wanted: DType, a: &Var, b: &Var, c: &Var) -> Var {
+    apply_n(op, wanted, &[a, b, c])
+}
+
+#[track_caller]
+#[inline(always)]
+fn apply_n<const N: usize>(op: Op, wanted: DType, args: &[&Var; N]) -> Var {
+    let at = Location::caller();
+    debug_assert!(op.is_lane());
+    let Some(device) = common_device(op, args) else {
+        return unbound(op, wanted, args);
+    };
+    let current = region::current(device);
+    // No closures: all of it is to become one function.
+    let mut t = device.lock_trace();
+    let result = apply_locked(&mut t, current, op, wanted, args, at);
+    device.unlock_trace(t);
+    or_panic(result)
+}
+
+/// Makes the node of an op; the caller gets a handle.
+#[inline(always)]
+fn apply_locked<const N: usize>(
+    t: &mut Trace,
+    current: u32,
+    op: Op,
+    wanted: DType,
+    args: &[&Var; N],
+    at: &'static Location<'static>,
+) -> Result<Var, Misuse> {
+    let id = match recent_nodes(t, args) {
+        Some(ids) => t.lane_op_inline(current, op, wanted, ids, at)?,
+        None => apply_new_literals(t, current, op, wanted, args, at)?,
+    };
+    Ok(t.hand_out(id))
+}
+
+/// The nodes of operands, if those that are unbound were used lately; nothing is counted.
+#[inline(always)]
+fn recent_nodes<const N: usize>(t: &Trace, args: &[&Var; N]) -> Option<[NodeId; N]> {
+    let mut ids = [NodeId::NONE; N];
+    for (id, arg) in ids.iter_mut().zip(args) {
+        *id = match arg.anchor.device {
+            Some(_) => arg.id(),
+            None => t.recent_literal(arg.anchor.dtype(), arg.bits)?,
+        };
+    }
+    Some(ids)
+}
+
+#[inline(never)]
+fn apply_new_literals<const N: usize>(
+    t: &mut Trace,
+    current: u32,
+    op: Op,
+    wanted: DType,
+    args: &[&Var; N],
+    at: &'static Location<'static>,
+) -> Result<NodeId, Misuse> {
+    let ids = bind_all(t, args, at);
+    let id = t.lane_op(current, op, wanted, std::array::from_fn::<_, N, _>(|i| ids[i]), at);
+    unbind_all(t, args, &ids);
+    id
+}
+
+#[cold]
 fn unbound(op: Op, wanted: DType, args: &[&Var]) -> Var {
-    let types: SmallVec<[DType; 3]> = args.iter().map(|a| a.dtype).collect();
-    let bits: SmallVec<[u64; 3]> = args.iter().map(|a| a.payload).collect();
-    let dtype = or_panic(op.result_type(&types, wanted).map_err(Misuse));
+    let types: SmallVec<[DType; 3]> = args.iter().map(|a| a.dtype()).collect();
+    let bits: SmallVec<[u64; 3]> = args.iter().map(|a| a.bits()).collect();
+    let dtype = or_panic(op.result_type(&types, wanted).map_err(Misuse::new));
     Var::literal(dtype, fold(op, *types.last().expect("operands"), dtype, &bits))
 }
 
@@ -441,19 +549,21 @@ fn literal_bytes(dtype: DType, bits: u64, size: u64) -> Result<Vec<u8>, Error> {
 
 /// The device of the bound ones.
 #[track_caller]
-fn common_device(op: &'static str, args: &[&Var]) -> Option<Device> {
+#[inline]
+fn common_device(op: Op, args: &[&Var]) -> Option<Device> {
     let mut device = None;
-    for d in args.iter().filter_map(|a| a.device) {
-        match device {
-            None => device = Some(d),
-            Some(first) if first != d => mixed(op, first, d),
-            Some(_) => {}
+    for arg in args {
+        match (device, arg.device()) {
+            (None, own) => device = own,
+            (Some(first), Some(own)) if first != own => mixed(op.name(), first, own),
+            _ => {}
         }
     }
     device
 }
 
 #[track_caller]
+#[cold]
 pub(super) fn mixed(op: &'static str, first: Device, second: Device) -> ! {
     let (first, second) = (first.name(), second.name());
     panic!("{}", Error::MixedDevices { op, first, second })
@@ -464,8 +574,14 @@ pub(super) fn mixed(op: &'static str, first: Device, second: Device) -> ! {
 pub(super) fn or_panic<T>(result: Result<T, Misuse>) -> T {
     match result {
         Ok(value) => value,
-        Err(Misuse(message)) => panic!("{message}"),
+        Err(misuse) => panic_with(misuse),
     }
+}
+
+#[track_caller]
+#[cold]
+fn panic_with(Misuse(message): Misuse) -> ! {
+    panic!("{message}")
 }
 
 /// The nodes of operands: unbound ones become literals, with a count until [`unbind_all`].
@@ -475,13 +591,13 @@ pub(super) fn bind_all(
     at: &'static Location<'static>,
 ) -> SmallVec<[NodeId; 4]> {
     args.iter()
-        .map(|a| if a.device.is_some() { a.id() } else { t.literal(a.dtype, a.payload, 1, at) })
+        .map(|a| if a.device().is_some() { a.id() } else { t.literal(a.dtype(), a.bits(), 1, at) })
         .collect()
 }
 
 pub(super) fn unbind_all(t: &mut Trace, args: &[&Var], ids: &[NodeId]) {
     for (arg, &id) in args.iter().zip(ids) {
-        if arg.device.is_none() {
+        if arg.device().is_none() {
             t.release(id);
         }
     }
