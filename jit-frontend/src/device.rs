@@ -252,7 +252,7 @@ impl DeviceBuilder {
     #[cfg(feature = "llvm")]
     fn cpu(self, options: DeviceOptions) -> Result<Device, Error> {
         let DeviceBuilder { vector_width, threads, .. } = self;
-        let backend = LlvmBackend::new(LlvmOptions { vector_width, threads })?;
+        let backend = LlvmBackend::new(LlvmOptions { vector_width, threads, ..LlvmOptions::default() })?;
         Ok(Device(runtime::Device::new(Arc::new(backend), options)))
     }
 

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use jit_core::backend::{
-    Allocation, Backend, Caps, CompiledKernel, DeviceKind, Objects, PassLevel, allocate_host,
-};
+use jit_core::backend::{Allocation, Backend, Caps, CompiledKernel, DeviceKind, Objects, PassLevel};
 use jit_core::error::Error;
 use jit_core::ir::{Outline, Program};
 
+use crate::caches::last_level_cache;
 use crate::codegen::{BODY, FINISH};
 use crate::compile::{Compiler, failed};
 use crate::kernel::{Kernel, Maker};
+use crate::memory;
 use crate::orc::Session;
 use crate::pool::Pool;
 use crate::target::{Processor, Target};
@@ -22,6 +22,8 @@ pub struct LlvmOptions {
     pub vector_width: Option<u32>,
     /// Threads that work at one launch, its caller among them. Unset: one for each processor.
     pub threads: Option<usize>,
+    /// A launch that stores more bytes than this does so past the caches. Unset: the size of the last-level cache.
+    pub streaming_above: Option<u64>,
 }
 
 /// The host's processors as a backend.
@@ -31,6 +33,8 @@ pub struct LlvmBackend {
     fingerprint: String,
     session: Arc<Session>,
     pool: Arc<Pool>,
+    streaming_above: u64,
+    last_level_cache: u64,
 }
 
 impl LlvmBackend {
@@ -55,6 +59,7 @@ impl LlvmBackend {
         if threads == 0 {
             return Err(Error::Config("at least one thread is needed".to_owned()));
         }
+        let last_level_cache = last_level_cache();
         let session = Session::new().map_err(|why| Error::NoDevice { kind: DeviceKind::Cpu, why })?;
         let description = format!("{}, vectors of {width} lanes, {threads} threads", target.cpu);
         let compiler = Compiler::new(target, width);
@@ -64,6 +69,8 @@ impl LlvmBackend {
             compiler,
             session,
             pool: Arc::new(Pool::new(threads)?),
+            streaming_above: options.streaming_above.unwrap_or(last_level_cache),
+            last_level_cache,
         })
     }
 }
@@ -92,7 +99,7 @@ impl Backend for LlvmBackend {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {
-        allocate_host(bytes)
+        memory::allocate(bytes)
     }
 }
 
@@ -108,7 +115,12 @@ impl Objects for LlvmBackend {
     unsafe fn load_object(&self, outline: Outline, object: &[u8]) -> Result<Arc<dyn CompiledKernel>, String> {
         let names = if outline.has_finish { &[BODY, FINISH][..] } else { &[BODY] };
         let code = self.session.load(object, names)?;
-        let maker = Maker { width: self.compiler.width(), pool: Arc::clone(&self.pool) };
+        let maker = Maker {
+            width: self.compiler.width(),
+            pool: Arc::clone(&self.pool),
+            streaming_above: self.streaming_above,
+            last_level_cache: self.last_level_cache,
+        };
         Ok(Arc::new(Kernel::new(code, outline, maker)))
     }
 }

@@ -116,9 +116,9 @@ fn an_unlowered_function_is_an_error() {
 #[test]
 fn options_that_no_backend_can_have() {
     for options in [
-        LlvmOptions { vector_width: Some(5), threads: None },
-        LlvmOptions { vector_width: Some(32), threads: None },
-        LlvmOptions { vector_width: None, threads: Some(0) },
+        LlvmOptions { vector_width: Some(5), ..Default::default() },
+        LlvmOptions { vector_width: Some(32), ..Default::default() },
+        LlvmOptions { threads: Some(0), ..Default::default() },
     ] {
         assert!(matches!(LlvmBackend::new(options), Err(Error::Config(_))));
     }
