@@ -172,7 +172,7 @@ impl Kernel {
         let bytes: usize = self.outputs.iter().map(|&(_, size)| size).sum();
         launch.lanes.saturating_mul(bytes as u64) > self.maker.streaming_above
             && self.outputs.iter().all(|(param, _)| match launch.args[param.index()] {
-                Arg::Memory { ptr, .. } => ptr as usize % 64 == 0,
+                Arg::Memory { ptr, .. } => (ptr as usize).is_multiple_of(64),
                 Arg::Scalar(_) => false,
             })
     }
