@@ -27,7 +27,7 @@ struct Kind {
 const STRICT: Kind = Kind { width: 8, float_mode: FloatMode::Strict };
 
 fn device(directory: Option<&Path>, kind: Kind) -> Device {
-    let options = LlvmOptions { vector_width: Some(kind.width), threads: Some(2) };
+    let options = LlvmOptions { vector_width: Some(kind.width), threads: Some(2), ..LlvmOptions::default() };
     let backend = LlvmBackend::new(options).expect("LLVM is a requirement of the tests");
     let options = DeviceOptions {
         poison: true,

@@ -6,11 +6,13 @@ use crate::interp::{Interpreter, Mode};
 use crate::ir::parse;
 use crate::runtime::KernelCache;
 
+type Before = dyn Fn(&Program) -> Result<(), Error> + Send + Sync;
+
 /// An interpreter that counts what it compiles, and may wait or fail before it does.
 struct Counting {
     inner: Interpreter,
     compiled: Arc<AtomicUsize>,
-    before: Box<dyn Fn(&Program) -> Result<(), Error> + Send + Sync>,
+    before: Box<Before>,
 }
 
 impl Backend for Counting {
