@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use jit_frontend::CacheOutcome;
+use jit_frontend::{CacheOutcome, Error, KernelRecord};
 
 use super::chain::{chain, operands};
 use crate::checksum::checksum;
@@ -52,5 +52,38 @@ pub(super) fn run(suite: &mut Suite) {
             Ok(())
         });
     }
-    suite.skip("disk_warm", "the engine keeps no kernels on disk yet");
+    for &ops in suite.sizes().compile_ops.iter().filter(|ops| [200, 1000, 10_000].contains(ops)) {
+        suite.part(&format!("disk_warm_{ops}"), |suite| disk_warm(suite, ops));
+    }
+}
+
+/// From the start of recording to the result of a program whose kernels are on disk. Each sample is a new device, which
+/// has nothing but the directory.
+fn disk_warm(suite: &mut Suite, ops: usize) -> Result<(), Error> {
+    let directory = std::env::temp_dir().join(format!("jit-peers-{}-{ops}", std::process::id()));
+    let (mut seconds, mut misses, mut check) = (Vec::new(), Vec::new(), 0.0);
+    for _ in 0..=suite.timing().repeat.max(3) {
+        let device = suite.device_with_disk_cache(&directory)?;
+        let [x, a, b, c] = operands(&device)?;
+        jit_frontend::eval(&chain(&x, &a, &b, &c, 8))?.wait()?;
+        let start = Instant::now();
+        let y = chain(&x, &a, &b, &c, ops);
+        jit_frontend::eval(&y)?;
+        device.sync()?;
+        seconds.push(start.elapsed().as_secs_f64());
+        let compiled = |k: &&KernelRecord| matches!(k.cache, CacheOutcome::Miss(_));
+        misses.push(device.kernel_history().iter().filter(compiled).count());
+        check = checksum(&y.to_vec()?);
+    }
+    // What is left costs the next run nothing: it has a directory of its own.
+    drop(std::fs::remove_dir_all(&directory));
+    let first = seconds.remove(0);
+    let note = format!(
+        "new device in one process, kernel on disk: recording, loading, running; the first one compiles, {:.1} ms; misses {misses:?}",
+        first * 1e3
+    );
+    let measured =
+        Measured::new(format!("disk_warm_{ops}"), ops, Metric::Time, "ms", Samples(seconds).scaled(1e3));
+    suite.row(measured.check([check], 1e-4).note(note));
+    Ok(())
 }

@@ -286,8 +286,10 @@ impl Code {
 /// Calls `make` with each of the numbers, the first on the calling thread and at most as many at a time as there are
 /// processors. A panic of one is passed on when all others are done.
 fn on_several_threads<T: Send>(numbers: &[usize], make: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    if let &[only] = numbers {
-        return vec![make(only)];
+    match *numbers {
+        [] => return Vec::new(),
+        [only] => return vec![make(only)],
+        _ => {}
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(numbers.len());
     let next = AtomicUsize::new(0);
