@@ -7,7 +7,7 @@ use std::sync::Arc;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use jit_core::dtype::{DType, Element};
 use jit_core::op::Op;
-use jit_core::runtime::{Device, DeviceOptions};
+use jit_core::runtime::{Device, DeviceOptions, DiskCacheOptions};
 use jit_core::trace::{Var, eval};
 use jit_llvm::{LlvmBackend, LlvmOptions};
 
@@ -103,6 +103,33 @@ fn compiling(c: &mut Criterion) {
     group.finish();
 }
 
+/// As in a process that finds its kernels on disk: a device with nothing but the directory.
+fn loading(c: &mut Criterion) {
+    let directory = std::env::temp_dir().join(format!("jit-bench-{}", std::process::id()));
+    let device = || {
+        let backend = LlvmBackend::new(LlvmOptions::default()).expect("LLVM for this machine");
+        let disk_cache = Some(DiskCacheOptions::new(&directory));
+        Device::new(Arc::new(backend), DeviceOptions { disk_cache, ..DeviceOptions::default() })
+    };
+    let run = |(x, [a, b, d]): &(Var, [Var; 3]), ops| {
+        eval(&[&chain(x, ops, [a, b, d])], &[]).expect("evaluation").wait().expect("execution");
+    };
+    let mut group = c.benchmark_group("disk_warm");
+    group.sample_size(10);
+    for ops in [50usize, 1_000, 10_000] {
+        run(&operands(device()), ops);
+        group.bench_function(format!("{ops}"), |bench| {
+            bench.iter_batched(
+                || operands(device()),
+                |operands| run(&operands, ops),
+                BatchSize::PerIteration,
+            );
+        });
+    }
+    group.finish();
+    std::fs::remove_dir_all(&directory).expect("the directory was made here");
+}
+
 fn memory_bound(c: &mut Criterion) {
     const N: usize = 1 << 24;
     let device = cpu();
@@ -127,5 +154,5 @@ fn memory_bound(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, tracing, launching, compiling, memory_bound);
+criterion_group!(benches, tracing, launching, compiling, loading, memory_bound);
 criterion_main!(benches);

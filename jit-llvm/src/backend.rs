@@ -1,21 +1,18 @@
 //! The backend as the core sees it: options, compilation, launches.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use jit_core::backend::{
-    Allocation, Arg, Backend, Caps, CompiledKernel, DeviceKind, Launch, PassLevel, allocate_host,
-};
-use jit_core::dtype::DType;
+use jit_core::backend::{Allocation, Backend, Caps, CompiledKernel, DeviceKind, Objects, PassLevel};
 use jit_core::error::Error;
-use jit_core::ir::{Block, ParamKind, Program};
-use jit_core::op::Op;
-use jit_core::reduce::{chunk_len, fold_chunk_results};
+use jit_core::ir::{Outline, Program};
 
+use crate::caches::last_level_cache;
 use crate::codegen::{BODY, FINISH};
-use crate::compile;
-use crate::orc::{Code, Session};
-use crate::pool::{Pool, Share};
+use crate::compile::{Compiler, failed};
+use crate::kernel::{Kernel, Maker};
+use crate::memory;
+use crate::orc::Session;
+use crate::pool::Pool;
 use crate::target::{Processor, Target};
 
 /// How the backend compiles and runs.
@@ -25,15 +22,19 @@ pub struct LlvmOptions {
     pub vector_width: Option<u32>,
     /// Threads that work at one launch, its caller among them. Unset: one for each processor.
     pub threads: Option<usize>,
+    /// A launch that stores more bytes than this does so past the caches. Unset: the size of the last-level cache.
+    pub streaming_above: Option<u64>,
 }
 
 /// The host's processors as a backend.
 pub struct LlvmBackend {
     caps: Caps,
-    target: Arc<Target>,
-    width: u32,
+    compiler: Compiler,
+    fingerprint: String,
     session: Arc<Session>,
     pool: Arc<Pool>,
+    streaming_above: u64,
+    last_level_cache: u64,
 }
 
 impl LlvmBackend {
@@ -58,14 +59,18 @@ impl LlvmBackend {
         if threads == 0 {
             return Err(Error::Config("at least one thread is needed".to_owned()));
         }
+        let last_level_cache = last_level_cache();
         let session = Session::new().map_err(|why| Error::NoDevice { kind: DeviceKind::Cpu, why })?;
         let description = format!("{}, vectors of {width} lanes, {threads} threads", target.cpu);
+        let compiler = Compiler::new(target, width);
         Ok(LlvmBackend {
             caps: Caps { kind: DeviceKind::Cpu, description, passes: PassLevel::Full },
-            target: Arc::new(target),
-            width,
+            fingerprint: compiler.fingerprint(),
+            compiler,
             session,
             pool: Arc::new(Pool::new(threads)?),
+            streaming_above: options.streaming_above.unwrap_or(last_level_cache),
+            last_level_cache,
         })
     }
 }
@@ -76,23 +81,47 @@ impl Backend for LlvmBackend {
     }
 
     fn compile(&self, program: &Program) -> Result<Arc<dyn CompiledKernel>, Error> {
-        let object = compile::object(program, &self.target, self.width)?;
-        let names = if program.finish.is_some() { &[BODY, FINISH][..] } else { &[BODY] };
-        let code = self.session.load(&object, names).map_err(|log| compile::failed(log, program))?;
-        Ok(Arc::new(Kernel {
-            code,
-            cost: cost(&program.body),
-            instructions: program.inst_count(),
-            reductions: program.reductions(),
-            target: Arc::clone(&self.target),
-            width: self.width,
-            pool: Arc::clone(&self.pool),
-            program: program.clone(),
-        }))
+        let object = self.compile_object(program)?;
+        // SAFETY: the object was made here from this program.
+        unsafe { self.load_object(program.outline(), &object) }.map_err(|log| failed(log, program))
+    }
+
+    fn objects(&self) -> Option<&dyn Objects> {
+        Some(self)
+    }
+
+    fn llvm_ir(&self, program: &Program) -> Option<String> {
+        self.compiler.ir_text(program).ok()
+    }
+
+    fn asm(&self, program: &Program) -> Option<String> {
+        self.compiler.assembly(program).ok()
     }
 
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {
-        allocate_host(bytes)
+        memory::allocate(bytes)
+    }
+}
+
+impl Objects for LlvmBackend {
+    fn fingerprint(&self) -> &[u8] {
+        self.fingerprint.as_bytes()
+    }
+
+    fn compile_object(&self, program: &Program) -> Result<Vec<u8>, Error> {
+        self.compiler.object(program)
+    }
+
+    unsafe fn load_object(&self, outline: Outline, object: &[u8]) -> Result<Arc<dyn CompiledKernel>, String> {
+        let names = if outline.has_finish { &[BODY, FINISH][..] } else { &[BODY] };
+        let code = self.session.load(object, names)?;
+        let maker = Maker {
+            width: self.compiler.width(),
+            pool: Arc::clone(&self.pool),
+            streaming_above: self.streaming_above,
+            last_level_cache: self.last_level_cache,
+        };
+        Ok(Arc::new(Kernel::new(code, outline, maker)))
     }
 }
 
@@ -101,7 +130,7 @@ impl Backend for LlvmBackend {
 /// # Errors
 /// As for [`Backend::compile`]; [`Error::Config`] for a width other than 4, 8 or 16.
 pub fn ir_text(program: &Program, width: u32) -> Result<String, Error> {
-    compile::ir_text(program, &Target::new(Processor::X86V3)?, checked_width(width)?)
+    Compiler::new(Target::new(Processor::X86V3)?, checked_width(width)?).ir_text(program)
 }
 
 fn checked_width(width: u32) -> Result<u32, Error> {
@@ -109,140 +138,4 @@ fn checked_width(width: u32) -> Result<u32, Error> {
         4 | 8 | 16 => Ok(width),
         other => Err(Error::Config(format!("a vector has 4, 8 or 16 lanes, not {other}"))),
     }
-}
-
-/// The signature of both functions of a kernel: arguments, begin, end, base, results.
-type Entry = unsafe extern "C" fn(*const [u64; 2], u64, u64, u64, *mut u64);
-
-struct Kernel {
-    code: Code,
-    /// Roughly the instructions that one lane executes.
-    cost: u64,
-    instructions: usize,
-    reductions: Vec<(Op, DType)>,
-    program: Program,
-    target: Arc<Target>,
-    width: u32,
-    pool: Arc<Pool>,
-}
-
-/// Below this many vector instructions in all a launch stays on the calling thread: they take some 20 us, about what it
-/// costs to wake a worker and wait for it.
-const SMALL_LAUNCH: u64 = 1 << 16;
-
-/// A thread takes at least this many at a time.
-const SMALL_BLOCK: u64 = 1 << 13;
-
-/// Programs with more instructions may need more stack than a caller has.
-const DEEP_FRAME: usize = 4000;
-
-impl CompiledKernel for Kernel {
-    unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), Error> {
-        let arguments = self.arguments(launch.args)?;
-        let lanes = launch.lanes;
-        // With reductions a call of the body is one chunk, and gives one result for each.
-        let unit = if self.reductions.is_empty() { 64 } else { chunk_len(lanes) };
-        let (units, per_block) = self.split(lanes, unit);
-        let count = self.reductions.len();
-        let results = if count == 0 { 0 } else { units as usize * count };
-        let results: Vec<AtomicU64> = (0..results).map(|_| AtomicU64::new(0)).collect();
-        let body = self.function(0);
-        let run = |begin: u64, end: u64| {
-            let end = end.min(lanes);
-            let at =
-                results.get((begin / unit) as usize * count).map_or(std::ptr::null_mut(), AtomicU64::as_ptr);
-            // SAFETY: the caller of `launch` promises valid memory for lanes below `lanes`; each chunk is given to one
-            // call, and `at` has room for its results.
-            unsafe { body(arguments.as_ptr(), begin, end, launch.base, at) }
-        };
-        self.pool.run(units.div_ceil(per_block), self.share(lanes), |block| {
-            let (first, last) = (block * per_block, (block * per_block + per_block).min(units));
-            if count == 0 {
-                run(first * unit, last * unit);
-            } else {
-                (first..last).for_each(|chunk| run(chunk * unit, (chunk + 1) * unit));
-            }
-        });
-        if self.program.finish.is_some() {
-            let mut totals = self.totals(results);
-            // SAFETY: as above; the finish reads one total for each reduction.
-            unsafe { self.function(1)(arguments.as_ptr(), 0, 1, launch.base, totals.as_mut_ptr()) }
-        }
-        Ok(())
-    }
-
-    fn llvm_ir(&self) -> Option<String> {
-        compile::ir_text(&self.program, &self.target, self.width).ok()
-    }
-
-    fn asm(&self) -> Option<String> {
-        compile::assembly(&self.program, &self.target, self.width).ok()
-    }
-}
-
-impl Kernel {
-    fn function(&self, which: usize) -> Entry {
-        let address = self.code.addresses()[which] as *const ();
-        // SAFETY: both functions of a kernel were generated with this signature, and live as long as `self.code`.
-        unsafe { std::mem::transmute::<*const (), Entry>(address) }
-    }
-
-    /// The arguments as the code reads them.
-    fn arguments(&self, args: &[Arg]) -> Result<Vec<[u64; 2]>, Error> {
-        let params = &self.program.params;
-        if params.len() != args.len() {
-            let message = format!("{} arguments for {} parameters", args.len(), params.len());
-            return Err(Error::Execution(message));
-        }
-        let pairs = params.iter().zip(args).enumerate();
-        pairs
-            .map(|(k, (param, arg))| match (param.kind, *arg) {
-                (ParamKind::Scalar, Arg::Scalar(bits)) => Ok([bits, 0]),
-                (ParamKind::Scalar, _) | (_, Arg::Scalar(_)) => {
-                    Err(Error::Execution(format!("argument {k} is not of the kind `{}`", param.kind.name())))
-                }
-                (_, Arg::Memory { ptr, len }) => Ok([ptr as usize as u64, len]),
-            })
-            .collect()
-    }
-
-    /// How many units of lanes there are, and how many of them make a block for one thread.
-    fn split(&self, lanes: u64, unit: u64) -> (u64, u64) {
-        let units = lanes.div_ceil(unit);
-        let blocks = (self.work(lanes) / SMALL_BLOCK).clamp(1, 4 * self.pool.threads() as u64);
-        (units, units.div_ceil(blocks).max(1))
-    }
-
-    /// Roughly the vector instructions of a launch.
-    fn work(&self, lanes: u64) -> u64 {
-        lanes.saturating_mul(self.cost) / u64::from(self.width)
-    }
-
-    fn share(&self, lanes: u64) -> Share {
-        if self.instructions > DEEP_FRAME {
-            Share::Workers
-        } else if self.work(lanes) < SMALL_LAUNCH {
-            Share::Caller
-        } else {
-            Share::All
-        }
-    }
-
-    /// The final value of each reduction.
-    fn totals(&self, chunks: Vec<AtomicU64>) -> Vec<u64> {
-        let count = self.reductions.len();
-        let chunks: Vec<u64> = chunks.into_iter().map(AtomicU64::into_inner).collect();
-        let of = |which| chunks.iter().skip(which).step_by(count).copied().collect();
-        let each = self.reductions.iter().enumerate();
-        each.map(|(which, &(combine, ty))| fold_chunk_results(combine, ty, of(which))).collect()
-    }
-}
-
-/// Roughly the instructions that one lane executes: those in a loop count eightfold.
-fn cost(block: &Block) -> u64 {
-    let inst = |i: &jit_core::ir::Inst| {
-        let nested: u64 = i.blocks.iter().map(cost).fold(0, u64::saturating_add);
-        nested.saturating_mul(if i.op == Op::Loop { 8 } else { 1 }).saturating_add(1)
-    };
-    block.insts.iter().map(inst).fold(0, u64::saturating_add)
 }

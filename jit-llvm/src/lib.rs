@@ -17,19 +17,27 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `backend` | options, [`LlvmBackend`], launches |
+//! | `backend` | options, [`LlvmBackend`] |
+//! | `caches` | how large they are |
 //! | `codegen` | the templates, by concept |
 //! | `compile` | module to object or text |
+//! | `kernel` | launches |
+//! | `memory` | arrays' memory |
 //! | `orc` | object to executable memory: the unsafe code around LLVM's loader |
 //! | `pool` | blocks of lanes over threads |
+//! | `private` | copies of memory that each thread of a launch has for itself |
 //! | `target` | the processor |
 #![warn(missing_docs)]
 
 mod backend;
+mod caches;
 mod codegen;
 mod compile;
+mod kernel;
+mod memory;
 mod orc;
 mod pool;
+mod private;
 mod target;
 
 pub use backend::{LlvmBackend, LlvmOptions, ir_text};

@@ -44,22 +44,37 @@ impl Pool {
         self.threads
     }
 
-    /// Calls `work` once with each number below `blocks`; returns when all calls have.
-    pub(crate) fn run(&self, blocks: u64, share: Share, work: impl Fn(u64) + Sync) {
-        if share == Share::Caller || share == Share::All && (self.threads == 1 || blocks == 1) {
-            return (0..blocks).for_each(work);
-        }
+    /// Whether a single thread takes all of so many blocks.
+    pub(crate) fn is_alone(&self, blocks: u64, share: Share) -> bool {
+        self.threads == 1 || blocks <= 1 || share == Share::Caller
+    }
+
+    /// Calls `work` once with each number below `blocks`, and what `start` gave to its thread; on each thread then `end`.
+    /// Returns when all calls have.
+    pub(crate) fn run<S>(
+        &self,
+        blocks: u64,
+        share: Share,
+        start: impl Fn() -> S + Sync,
+        work: impl Fn(&S, u64) + Sync,
+        end: impl Fn(S) + Sync,
+    ) {
         let next = AtomicU64::new(0);
         let drain = || {
+            let mut state = None;
             loop {
                 // Relaxed: the numbers only have to differ; the scope's end orders the work before what follows.
                 let block = next.fetch_add(1, Ordering::Relaxed);
                 if block >= blocks {
-                    return;
+                    break;
                 }
-                work(block);
+                work(state.get_or_insert_with(&start), block);
             }
+            state.into_iter().for_each(&end);
         };
+        if share != Share::Workers && self.is_alone(blocks, share) {
+            return drain();
+        }
         let caller = share == Share::All;
         let workers = (self.threads - usize::from(caller)).min(blocks as usize).max(usize::from(!caller));
         self.workers.in_place_scope(|scope| {

@@ -30,6 +30,10 @@ pub(crate) struct Target {
     pub(crate) fma: bool,
     /// Converts between f16 and f32.
     pub(crate) f16: bool,
+    /// Has masked loads and stores of elements of four and eight bytes.
+    pub(crate) masks_words: bool,
+    /// Has masked loads and stores of elements of one and two bytes.
+    pub(crate) masks_bytes: bool,
     /// Lanes of a vector, unless asked for otherwise.
     pub(crate) width: u32,
 }
@@ -43,6 +47,8 @@ impl Target {
             features: String::new(),
             fma: true,
             f16: true,
+            masks_words: true,
+            masks_bytes: width == 16,
             width,
         };
         match processor {
@@ -72,7 +78,7 @@ impl Target {
         }
     }
 
-    /// A code generator for it. It is not `Send`: each compilation makes its own.
+    /// A code generator for it. It is not `Send`.
     pub(crate) fn machine(&self) -> Result<TargetMachine, Error> {
         let triple = TargetTriple::create(&self.triple);
         let target = LlvmTarget::from_triple(&triple).map_err(|e| no_target(&e.to_string()))?;
@@ -89,6 +95,13 @@ impl Target {
     }
 }
 
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // All else follows from these.
+        write!(f, "{} {} {}", self.triple, self.cpu, self.features)
+    }
+}
+
 fn host() -> Target {
     let features = TargetMachine::get_host_cpu_features().to_string();
     let has = |name: &str| has(&features, name);
@@ -99,6 +112,8 @@ fn host() -> Target {
         cpu: TargetMachine::get_host_cpu_name().to_string(),
         fma: aarch64 || has("fma"),
         f16: aarch64 || has("f16c"),
+        masks_words: has("avx2"),
+        masks_bytes: avx512 && has("avx512bw"),
         width: if avx512 {
             16
         } else if has("avx2") {

@@ -22,17 +22,20 @@ pub(crate) fn backends() -> &'static [(String, LlvmBackend)] {
     static BACKENDS: OnceLock<Vec<(String, LlvmBackend)>> = OnceLock::new();
     BACKENDS.get_or_init(|| {
         let variants = [
-            (Processor::Host, 4, 1),
-            (Processor::Host, 8, 2),
-            (Processor::Host, 16, 3),
-            (Processor::X86V3, 8, 2),
-            (Processor::X86V3, 4, 1),
-            (Processor::X86V4, 16, 2),
+            (Processor::Host, 4, 1, None),
+            (Processor::Host, 8, 2, None),
+            (Processor::Host, 16, 3, Some(0)),
+            (Processor::X86V3, 8, 2, Some(0)),
+            (Processor::X86V3, 4, 1, Some(0)),
+            (Processor::X86V4, 16, 2, None),
         ];
-        let backend = |(processor, width, threads)| {
-            let options = LlvmOptions { vector_width: Some(width), threads: Some(threads) };
+        let backend = |(processor, width, threads, streaming_above)| {
+            let options = LlvmOptions { vector_width: Some(width), threads: Some(threads), streaming_above };
             match LlvmBackend::for_processor(options, processor) {
-                Ok(backend) => Some((format!("{processor:?}, width {width}, {threads} threads"), backend)),
+                Ok(backend) => {
+                    let streaming = streaming_above.map_or("", |_| ", past the caches");
+                    Some((format!("{processor:?}, width {width}, {threads} threads{streaming}"), backend))
+                }
                 // What the host has must work; other processors may be beyond it.
                 Err(Error::NoDevice { .. }) if processor != Processor::Host => None,
                 Err(error) => panic!("{error}"),
@@ -65,11 +68,14 @@ pub(crate) fn check_against(
     equal: Equal,
     skip: &[usize],
 ) {
+    check_compiled(program, &compiled(program), inputs, lanes, base, equal, skip);
+}
+
+/// The program as every variant compiles it.
+pub(crate) fn compiled(program: &Program) -> Vec<Compiled> {
     verify(program).unwrap_or_else(|e| panic!("{e}\n{program}"));
     let compile = |b: &LlvmBackend| b.compile(program);
-    let kernels: Vec<_> =
-        backends().iter().map(|(n, b)| (n, compile(b).unwrap_or_else(|e| panic!("{n}: {e}")))).collect();
-    check_compiled(program, &kernels, inputs, lanes, base, equal, skip);
+    backends().iter().map(|(n, b)| (n, compile(b).unwrap_or_else(|e| panic!("{n}: {e}")))).collect()
 }
 
 /// A program as one variant compiled it, with the variant's name.
@@ -85,18 +91,18 @@ pub(crate) fn check_compiled(
     equal: Equal,
     skip: &[usize],
 ) {
-    let fresh = Arguments::new(program, inputs);
+    let fresh = [Start::Odd, Start::Aligned].map(|start| Arguments::new(program, inputs, start));
     for &lanes in lanes {
-        let mut expected = fresh.clone();
+        let mut expected = fresh[0].clone();
         // SAFETY: the arguments own memory of the lengths they state.
         unsafe { interp::run(program, &Launch { args: &expected.args(), lanes, base }) };
-        for (name, kernel) in kernels {
+        for ((name, kernel), fresh) in kernels.iter().flat_map(|k| fresh.iter().map(move |f| (k, f))) {
             let mut got = fresh.clone();
             // SAFETY: as above.
             unsafe { kernel.launch(&Launch { args: &got.args(), lanes, base }) }
                 .unwrap_or_else(|e| panic!("{name}: {e}"));
             // Guards included; only where bytes differ is it worth a closer look.
-            if got.memory == expected.memory {
+            if got.memory == expected.memory || got.contents() == expected.contents() {
                 continue;
             }
             for (p, (want, got)) in expected.contents().iter().zip(got.contents()).enumerate() {
@@ -124,25 +130,39 @@ fn compare(dtype: DType, want: &[u64], got: &[u64], equal: Equal, place: &str) {
 /// Runs a kernel of one variant and yields the contents of all memory.
 pub(crate) fn run(backend: &LlvmBackend, program: &Program, inputs: &[Input], lanes: u64) -> Vec<Vec<u64>> {
     let kernel = backend.compile(program).unwrap_or_else(|e| panic!("{e}"));
-    let mut arguments = Arguments::new(program, inputs);
+    let mut arguments = Arguments::new(program, inputs, Start::Odd);
     // SAFETY: the arguments own memory of the lengths they state.
     unsafe { kernel.launch(&Launch { args: &arguments.args(), lanes, base: 0 }) }.expect("it runs");
     arguments.contents()
 }
 
-/// Memory with a guard before and after it; its first element is aligned to an element and no more.
+/// Memory with a guard before and after it.
 #[derive(Clone)]
 struct Arguments {
     inputs: Vec<(DType, Input)>,
-    memory: Vec<Vec<u64>>,
+    memory: Vec<Vec<Line>>,
+    start: Start,
 }
+
+/// Where the first element stands.
+#[derive(Clone, Copy)]
+enum Start {
+    /// At an address that is a multiple of an element's size and no more.
+    Odd,
+    /// At a multiple of 64.
+    Aligned,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
 
 /// Bytes before and after.
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xa5;
 
 impl Arguments {
-    fn new(program: &Program, inputs: &[Input]) -> Self {
+    fn new(program: &Program, inputs: &[Input], start: Start) -> Self {
         assert_eq!(program.params.len(), inputs.len(), "one input a parameter");
         let inputs: Vec<_> = program.params.iter().zip(inputs).map(|(p, i)| (p.dtype, i.clone())).collect();
         let memory = program.params.iter().zip(&inputs).map(|(param, (dtype, input))| {
@@ -150,28 +170,27 @@ impl Arguments {
                 assert_eq!(param.kind, ParamKind::Scalar, "a scalar for a scalar");
                 return Vec::new();
             };
-            let mut memory = vec![
-                u64::MAX / 255 * u64::from(GUARD_BYTE);
-                (2 * GUARD + elements.len() * dtype.size()).div_ceil(8) + 1
-            ];
-            let bytes = bytemuck::cast_slice_mut::<u64, u8>(&mut memory);
+            let lines = (2 * GUARD + elements.len() * dtype.size()).div_ceil(64) + 1;
+            let mut memory = vec![Line([GUARD_BYTE; 64]); lines];
+            let bytes = bytemuck::cast_slice_mut::<Line, u8>(&mut memory);
             for (i, element) in elements.iter().enumerate() {
-                let at = start(*dtype) + i * dtype.size();
+                let at = start.of(*dtype) + i * dtype.size();
                 bytes[at..at + dtype.size()].copy_from_slice(&element.to_le_bytes()[..dtype.size()]);
             }
             memory
         });
         let memory = memory.collect();
-        Arguments { inputs, memory }
+        Arguments { inputs, memory, start }
     }
 
     fn args(&mut self) -> Vec<Arg> {
+        let start = self.start;
         let pairs = self.inputs.iter().zip(&mut self.memory);
         pairs
             .map(|((dtype, input), memory)| match input {
                 Input::Scalar(bits) => Arg::Scalar(*bits),
                 Input::Memory(elements) => Arg::Memory {
-                    ptr: memory.as_mut_ptr().cast::<u8>().wrapping_add(start(*dtype)),
+                    ptr: memory.as_mut_ptr().cast::<u8>().wrapping_add(start.of(*dtype)),
                     len: elements.len() as u64,
                 },
             })
@@ -184,8 +203,8 @@ impl Arguments {
         pairs
             .map(|((dtype, input), memory)| {
                 let Input::Memory(elements) = input else { return Vec::new() };
-                let bytes = bytemuck::cast_slice::<u64, u8>(memory);
-                let (before, rest) = bytes.split_at(start(*dtype));
+                let bytes = bytemuck::cast_slice::<Line, u8>(memory);
+                let (before, rest) = bytes.split_at(self.start.of(*dtype));
                 let (inside, after) = rest.split_at(elements.len() * dtype.size());
                 assert!(before.iter().chain(after).all(|&b| b == GUARD_BYTE), "a write outside of memory");
                 let element = |e: &[u8]| {
@@ -199,8 +218,13 @@ impl Arguments {
     }
 }
 
-fn start(dtype: DType) -> usize {
-    GUARD + dtype.size()
+impl Start {
+    fn of(self, dtype: DType) -> usize {
+        match self {
+            Start::Odd => GUARD + dtype.size(),
+            Start::Aligned => GUARD,
+        }
+    }
 }
 
 /// A sequence of numbers that are the same in every run (SplitMix64).

@@ -4,7 +4,9 @@ use jit_core::dtype::{ALL_DTYPES, DType};
 use jit_core::ir::{Builder, ParamKind};
 use jit_core::op::Op;
 
-use crate::harness::{Equal, Input, Random, backends, check, check_against, run};
+use crate::harness::{
+    Equal, Input, Random, backends, check, check_against, check_compiled, compiled, run, special_values,
+};
 
 const INDEX_TYPES: [DType; 8] =
     [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64];
@@ -282,5 +284,128 @@ fn lookups() {
         let outs = (0..outs).map(|_| Input::Memory(vec![0; 100]));
         let inputs: Vec<_> = indices.chain([Input::Scalar(0xffff_fff5)]).chain(outs).collect();
         check(&b.finish(false), &inputs, &[5, 100], 0, Equal::Bits);
+    }
+}
+
+/// The index counts with the lanes from an offset on: in a row, across its type's end, past either end of memory, masked.
+#[test]
+fn accesses_in_a_row() {
+    for dtype in ALL_DTYPES {
+        // Every index type with some element types, and every element type with some index types.
+        let all = matches!(dtype, DType::U8 | DType::F32);
+        for index_type in INDEX_TYPES.into_iter().filter(|&t| all || matches!(t, DType::I16 | DType::U32)) {
+            let mut b = Builder::new();
+            let source = b.param(ParamKind::In, dtype);
+            let offset = b.param(ParamKind::Scalar, DType::U64);
+            let [least, most] = [0; 2].map(|_| b.param(ParamKind::Scalar, index_type));
+            let mask = b.param(ParamKind::In, DType::Bool);
+            let target = b.param(ParamKind::InOut, dtype);
+            let outs = [0; 3].map(|_| b.param(ParamKind::Out, dtype));
+            let lane = b.counter(DType::U64);
+            let offset = b.read(Op::Param, offset);
+            let at = b.op(Op::Add, &[lane, offset]);
+            let at = b.cast(index_type, at);
+            let [least, most] = [least, most].map(|p| b.read(Op::Param, p));
+            let clamped = b.op(Op::Max, &[at, least]);
+            let clamped = b.op(Op::Min, &[clamped, most]);
+            let m = b.read(Op::Load, mask);
+            let values = [(at, None), (at, Some(m)), (clamped, Some(m))].map(|(i, m)| b.gather(source, i, m));
+            // Without the clamped indices, of which many are equal.
+            b.scatter(Op::Scatter, target, values[0], at, Some(m));
+            outs.into_iter().zip(values).for_each(|(out, value)| b.store(out, value));
+            let program = b.finish(false);
+            let kernels = compiled(&program);
+            let top = index_type.mask() >> u32::from(index_type.is_signed());
+            for offset in [0, 1, 5, 0u64.wrapping_sub(1), 0u64.wrapping_sub(20), top - 3, top - 40] {
+                let n = 150;
+                let (source, target) = (Random(9).many(dtype, 100), Random(10).many(dtype, 120));
+                let mut inputs = vec![Input::Memory(source), Input::Scalar(offset)];
+                inputs.extend([3, 77].map(Input::Scalar));
+                inputs.extend([masks(n, 3), Input::Memory(target)]);
+                inputs.extend([0; 3].map(|_| Input::Memory(vec![0; n])));
+                check_compiled(&program, &kernels, &inputs, &[1, 64, 100, 150], 0, Equal::Bits, &[]);
+            }
+        }
+    }
+}
+
+/// Rows of different lengths, and lanes that stay behind, in a loop that each lane leaves when it likes.
+#[test]
+fn rows_in_a_loop() {
+    let mut b = Builder::new();
+    let [source, turns] = [DType::F32, DType::U32].map(|t| b.param(ParamKind::In, t));
+    let out = b.param(ParamKind::Out, DType::F32);
+    let lane = b.counter(DType::U32);
+    let limit = b.read(Op::Load, turns);
+    let limit = b.op(Op::Add, &[lane, limit]);
+    let [step, zero] = [(DType::U32, 1), (DType::F32, 0)].map(|(t, bits)| b.literal(t, bits));
+    let state = b.open_block(&[DType::U32, DType::F32]);
+    let more = b.op(Op::Lt, &[state[0], limit]);
+    let condition = b.close_block(&[more]);
+    b.open_block(&[]);
+    let value = b.gather(source, state[0], None);
+    let sum = b.op(Op::Add, &[state[1], value]);
+    let next = b.op(Op::Add, &[state[0], step]);
+    let body = b.close_block(&[next, sum]);
+    let types = [DType::U32, DType::F32];
+    let results = b.inst(Op::Loop, 0, &[lane, zero], &types, vec![condition, body]);
+    b.store(out, results[1]);
+    let program = b.finish(false);
+    let source = (0..90).map(|i| u64::from((i as f32 * 0.3).to_bits())).collect();
+    let mut random = Random(12);
+    let turns = (0..100).map(|i| if i < 40 { 3 } else { random.below(9) }).collect();
+    let inputs = [source, turns, vec![0; 100]].map(Input::Memory);
+    check(&program, &inputs, &[1, 16, 100], 0, Equal::Bits);
+}
+
+/// Launches of several threads, each with copies of the memory. Elements that nothing is combined with keep their bits, those
+/// of a NaN too.
+#[test]
+fn combining_scatters_of_many_lanes_into_few_elements() {
+    let lanes = 100_000;
+    for dtype in ALL_DTYPES.into_iter().filter(|&t| t != DType::F16) {
+        let combining = [
+            Op::ScatterAdd,
+            Op::ScatterMin,
+            Op::ScatterMax,
+            Op::ScatterMinimum,
+            Op::ScatterMaximum,
+            Op::ScatterAnd,
+            Op::ScatterOr,
+            Op::ScatterXor,
+        ];
+        let takes = |op: &Op| {
+            op.combine().is_some_and(|c| c.result_type(&[dtype; 2], dtype).is_ok())
+                && (dtype != DType::Bool || matches!(op, Op::ScatterAnd | Op::ScatterOr | Op::ScatterXor))
+        };
+        let ops: Vec<Op> = combining.into_iter().filter(takes).collect();
+        let mut b = Builder::new();
+        let [value, index, mask] = [dtype, DType::U32, DType::Bool].map(|t| b.param(ParamKind::In, t));
+        let targets: Vec<_> = ops.iter().map(|_| b.param(ParamKind::InOut, dtype)).collect();
+        let (v, i, m) = (b.read(Op::Load, value), b.read(Op::Load, index), b.read(Op::Load, mask));
+        for (op, target) in ops.iter().zip(targets) {
+            b.scatter(*op, target, v, i, Some(m));
+        }
+        let program = b.finish(false);
+
+        let mut random = Random(31);
+        let mut values: Vec<u64> = random.many(dtype, lanes);
+        // The first 50 elements are combined with, the last with any values to begin with are not.
+        let mut target: Vec<u64> = (0..50).map(|_| random.bits(dtype)).collect();
+        if dtype.is_float() {
+            // Sums of small integers are exact in every order.
+            let small = |k: u64| jit_core::op::scalar::cast(DType::I64, dtype, k % 17);
+            (0u64..).zip(&mut values).for_each(|(k, value)| *value = small(k * 7));
+            (0u64..).zip(&mut target).for_each(|(k, element)| *element = small(k));
+        }
+        target.extend(special_values(dtype));
+        let len = target.len() as u64;
+        // Some past the end.
+        let indices =
+            (0..lanes).map(|_| if random.below(9) == 0 { len + random.below(4) } else { random.below(50) });
+        let indices = Input::Memory(indices.collect());
+        let mut inputs = vec![Input::Memory(values), indices, masks(lanes, 4)];
+        inputs.extend(ops.iter().map(|_| Input::Memory(target.clone())));
+        check(&program, &inputs, &[0, 1, 17, 1000, lanes as u64], 0, Equal::Bits);
     }
 }

@@ -164,6 +164,34 @@ fn ops_with_a_literal() {
     }
 }
 
+/// The smaller and larger of any float and a constant on either side: NaN and zeros of both signs are their trouble.
+#[test]
+fn extremes_with_constants() {
+    for dtype in [DType::F16, DType::F32, DType::F64] {
+        let values = special_values(dtype);
+        let constants = [0.0, -0.0, 1.5, -1.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-7];
+        let mut b = Builder::new();
+        let x = b.param(ParamKind::In, dtype);
+        let x = b.read(Op::Load, x);
+        let mut types = Vec::new();
+        for constant in constants {
+            let bits = jit_core::op::scalar::cast(DType::F64, dtype, constant.to_bits());
+            let constant = b.literal(dtype, bits);
+            for op in [Op::Min, Op::Max, Op::Minimum, Op::Maximum] {
+                for operands in [[x, constant], [constant, x]] {
+                    let result = b.op(op, &operands);
+                    let out = b.param(ParamKind::Out, dtype);
+                    b.store(out, result);
+                    types.push(dtype);
+                }
+            }
+        }
+        let n = values.len();
+        let inputs: Vec<_> = [Input::Memory(values)].into_iter().chain(outputs(&types, n)).collect();
+        check(&b.finish(false), &inputs, &[3, n as u64], 0, Equal::Values);
+    }
+}
+
 /// From every type to every type.
 #[test]
 fn casts() {

@@ -7,3 +7,4 @@ mod lanes;
 mod limits;
 mod mathematics;
 mod reductions;
+mod streaming;

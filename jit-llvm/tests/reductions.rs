@@ -19,18 +19,45 @@ fn reductions_of(dtype: DType) -> Vec<Op> {
 /// Every reduction of a type over one input, stored by the finish.
 fn all_reductions(dtype: DType) -> (Program, Vec<Op>) {
     let ops = reductions_of(dtype);
+    (reductions(dtype, &ops), ops)
+}
+
+fn reductions(dtype: DType, ops: &[Op]) -> Program {
     let mut b = Builder::new();
     let input = b.param(ParamKind::In, dtype);
     let outs: Vec<_> = ops.iter().map(|_| b.param(ParamKind::Out, dtype)).collect();
     let x = b.read(Op::Load, input);
-    for &op in &ops {
+    for &op in ops {
         b.inst(op, 0, &[x], &[], vec![]);
     }
     let totals = b.start_finish(&vec![dtype; ops.len()]);
     for (out, total) in outs.into_iter().zip(totals) {
         b.store(out, total);
     }
-    (b.finish(true), ops)
+    b.finish(true)
+}
+
+/// A short body has its accumulators in registers.
+#[test]
+fn each_reduction_by_itself() {
+    let lanes = [0, 1, 31, 32, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1024, 1151, 1152, 3000, 70_001];
+    for dtype in ALL_DTYPES {
+        let mut random = Random(21);
+        let mut input: Vec<u64> = random.many(dtype, 70_001);
+        if dtype.is_float() {
+            // In front numbers alone, so that sums of them are numbers.
+            let number = |k: usize| {
+                let number = f64::from(k as u32 * 37 % 101) / 16.0 - 3.0;
+                jit_core::op::scalar::cast(DType::F64, dtype, number.to_bits())
+            };
+            (0..2000).for_each(|k| input[k] = number(k));
+        }
+        for op in reductions_of(dtype) {
+            let program = reductions(dtype, &[op]);
+            let inputs = [Input::Memory(input.clone()), Input::Memory(vec![0])];
+            check(&program, &inputs, &lanes, 0, Equal::Values);
+        }
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) fn fresh() -> Vec<Device> {
     let mut devices = vec![Device::interpreter(Mode::Lowered), Device::interpreter(Mode::NodeByNode)];
     devices.extend([4, 8, 16].map(|width| {
         // Two threads, so that one launch does run on several.
-        let options = LlvmOptions { vector_width: Some(width), threads: Some(2) };
+        let options = LlvmOptions { vector_width: Some(width), threads: Some(2), ..Default::default() };
         let backend = LlvmBackend::new(options).expect("LLVM is a requirement of the tests");
         Device::new(Arc::new(backend), DeviceOptions { poison: true, ..DeviceOptions::default() })
     }));

@@ -20,7 +20,7 @@ const LANES: usize = 6007;
 fn functions_have_equal_bits() {
     let reference = Interpreter::new(Mode::Lowered);
     let processors = [4, 8, 16].map(|width| {
-        let options = LlvmOptions { vector_width: Some(width), threads: Some(1) };
+        let options = LlvmOptions { vector_width: Some(width), threads: Some(1), ..Default::default() };
         (width, LlvmBackend::new(options).expect("LLVM is a requirement of the tests"))
     });
     for &op in ALL_OPS.iter().filter(|op| op.class() == Class::Math) {

@@ -1,4 +1,4 @@
-//! Read-modify-write of elements, lane by lane, atomic because several threads run one launch.
+//! Read-modify-write of elements, lane by lane, atomic where several threads run one launch on the same memory.
 //!
 //! Only the element itself is ordered (`monotonic`): a lane sees its own effects in program order, those of
 //! other lanes at no particular time. A finish has no effects, so what stands here is for vectors of lanes.
@@ -22,27 +22,74 @@ impl<'c> Gen<'c, '_> {
         let mask = self.mask_or_all(active);
         let value = self.lanes_of(inst.args[0]);
         let values = self.spill(dtype, value);
-        let lanes = self.start_lanes(mask, at);
-        let value = self.spilled(dtype, values, lanes.lane);
-        combine_element(&self.e, combine, dtype, lanes.at, value)?;
-        self.end_lanes(lanes);
-        Ok(())
+        let unshared = if self.copied.contains(&inst.param()) { self.unshared } else { self.alone };
+        self.each_lane(mask, at, unshared, |generator, shared, lane, at| {
+            let value = generator.spilled(dtype, values, lane);
+            let e = &generator.e;
+            match shared {
+                Shared::No => {
+                    let new = lane::lane_op(e, combine, dtype, dtype, &[load_element(e, dtype, at), value])?;
+                    e.store(to_memory(e, dtype, new), at, dtype.size() as u32);
+                    Ok(())
+                }
+                Shared::Perhaps => combine_element(e, combine, dtype, at, value),
+            }
+        })
     }
 
-    pub(super) fn atomic_inc(&mut self, inst: &Inst) -> Val<'c> {
+    pub(super) fn atomic_inc(&mut self, inst: &Inst) -> Result<Val<'c>, Error> {
         let dtype = self.program.params[inst.param().index()].dtype;
         let (active, at) = self.locate(inst);
         let mask = self.mask_or_all(active);
-        let one = self.e.const_int(dtype.bits(), 1, Form::Uniform).into_int_value();
+        let one = self.e.const_int(dtype.bits(), 1, Form::Uniform);
         let olds = self.spill(dtype, self.e.register(dtype, Form::Varying).const_zero());
-        let lanes = self.start_lanes(mask, at);
-        let ordering = AtomicOrdering::Monotonic;
-        let old = built(self.e.builder.build_atomicrmw(AtomicRMWBinOp::Add, lanes.at, one, ordering));
-        let element = self.e.memory(dtype, Form::Uniform);
-        let to = self.e.address(element, olds, lanes.lane.into()).into_pointer_value();
-        self.e.store(old.into(), to, dtype.size() as u32);
-        self.end_lanes(lanes);
-        self.e.load(self.e.memory(dtype, Form::Varying), olds, dtype.size() as u32)
+        self.each_lane(mask, at, self.alone, |generator, shared, lane, at| {
+            let e = &generator.e;
+            let old = match shared {
+                Shared::No => {
+                    let old = load_element(e, dtype, at);
+                    e.store(e.add(old, one), at, dtype.size() as u32);
+                    old
+                }
+                Shared::Perhaps => {
+                    let (add, ordering) = (AtomicRMWBinOp::Add, AtomicOrdering::Monotonic);
+                    built(e.builder.build_atomicrmw(add, at, one.into_int_value(), ordering)).into()
+                }
+            };
+            let to = e.address(e.memory(dtype, Form::Uniform), olds, lane.into()).into_pointer_value();
+            e.store(old, to, dtype.size() as u32);
+            Ok(())
+        })?;
+        Ok(self.e.load(self.e.memory(dtype, Form::Varying), olds, dtype.size() as u32))
+    }
+
+    /// Writes what is done for each lane of a mask with its address: once for memory that other threads may change at the
+    /// same time, once for memory that they do not.
+    fn each_lane(
+        &mut self,
+        mask: Val<'c>,
+        at: Val<'c>,
+        unshared: Option<IntValue<'c>>,
+        each: impl Fn(&Self, Shared, IntValue<'c>, PointerValue<'c>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let spilled = self.spill_lanes(mask, at);
+        let write = |generator: &Self, shared| {
+            let lanes = generator.start_lanes(spilled);
+            each(generator, shared, lanes.lane, lanes.at)?;
+            generator.end_lanes(lanes);
+            Ok(())
+        };
+        let Some(unshared) = unshared else { return write(self, Shared::Perhaps) };
+        let (plain, atomic, done) =
+            (self.e.block("unshared"), self.e.block("shared"), self.e.block("combined"));
+        self.e.branch(unshared, plain, atomic);
+        for (block, shared) in [(plain, Shared::No), (atomic, Shared::Perhaps)] {
+            self.e.continue_at(block);
+            write(self, shared)?;
+            self.e.jump(done);
+        }
+        self.e.continue_at(done);
+        Ok(())
     }
 
     /// A vector's elements in memory, where a lane that is not known now can be taken from.
@@ -58,12 +105,17 @@ impl<'c> Gen<'c, '_> {
         load_element(&self.e, dtype, at.into_pointer_value())
     }
 
-    /// Starts a loop over the lanes of a mask.
-    fn start_lanes(&self, mask: Val<'c>, at: Val<'c>) -> LaneLoop<'c> {
+    /// The lanes of a mask as bits, and their addresses in memory.
+    fn spill_lanes(&self, mask: Val<'c>, at: Val<'c>) -> (Val<'c>, PointerValue<'c>) {
         let e = &self.e;
         let addresses = self.stack(at.get_type().into_vector_type().get_element_type(), e.width);
         e.store(at, addresses, 8);
-        let all = e.zext(e.mask_bits(mask).into(), 32);
+        (e.zext(e.mask_bits(mask).into(), 32), addresses)
+    }
+
+    /// Starts a loop over lanes.
+    fn start_lanes(&self, (all, addresses): (Val<'c>, PointerValue<'c>)) -> LaneLoop<'c> {
+        let e = &self.e;
         let before = e.here();
         let (head, turn, done) = (e.block("lanes"), e.block("lane"), e.block("lanes.done"));
         e.jump(head);
@@ -88,6 +140,13 @@ impl<'c> Gen<'c, '_> {
         self.e.jump(lanes.head);
         self.e.continue_at(lanes.done);
     }
+}
+
+/// Whether other threads may change an element at the same time.
+#[derive(Clone, Copy)]
+enum Shared {
+    No,
+    Perhaps,
 }
 
 /// A loop over lanes in whose body instructions are being written.

@@ -83,26 +83,30 @@ fn float_to_int<'c>(e: &Emit<'c>, to: DType, a: Val<'c>) -> Val<'c> {
     }
     let bits = to.bits();
     let power = |exponent: u32| 2f64.powi(exponent as i32);
-    let (low, high, min, max) = if to.is_signed() {
-        (-power(bits - 1), power(bits - 1), 1 << (bits - 1), to.mask() >> 1)
-    } else {
-        (0.0, power(bits), 0, to.mask())
+    // Chosen by comparisons that are false for NaN, which processors do in one instruction.
+    let at_least = |x, low| e.select(e.fcmp(FloatPredicate::OGT, x, low), x, low);
+    let at_most = |x, high| e.select(e.fcmp(FloatPredicate::OLT, x, high), x, high);
+    let convert = |x| {
+        // Processors convert to 32 and 64 bits.
+        if to.is_signed() || bits < 32 {
+            e.narrow(e.fptosi(x, bits.max(32)), bits)
+        } else {
+            e.fptoui(x, bits)
+        }
     };
-    let (low, high) = (e.float_like(a, low), e.float_like(a, high));
-    let above_low = e.fcmp(FloatPredicate::OGE, a, low);
-    let below_high = e.fcmp(FloatPredicate::OLT, a, high);
-    let within = e.select(e.and(above_low, below_high), a, e.float_like(a, 0.0));
-    // Processors convert to 32 and 64 bits.
-    let converted = if to.is_signed() || bits < 32 {
-        e.narrow(e.fptosi(within, bits.max(32)), bits)
-    } else {
-        e.fptoui(within, bits)
-    };
-    let too_high = e.fcmp(FloatPredicate::OGE, a, high);
-    let result = e.select(too_high, e.int_like(converted, max), converted);
-    if !to.is_signed() {
-        return result;
+    let number = e.fcmp(FloatPredicate::ORD, a, a);
+    let (value_bits, low) = if to.is_signed() { (bits - 1, -power(bits - 1)) } else { (bits, 0.0) };
+    let low = e.float_like(a, low);
+    let precision = if element_bits(a) == 32 { 24 } else { 53 };
+    if value_bits <= precision {
+        let highest = e.float_like(a, power(value_bits) - 1.0);
+        // For unsigned types the lower bound is what NaN becomes.
+        let a = if to.is_signed() { e.select(number, a, e.float_like(a, 0.0)) } else { a };
+        return convert(at_most(at_least(a, low), highest));
     }
-    let too_low = e.fcmp(FloatPredicate::OLT, a, low);
-    e.select(too_low, e.int_like(converted, min), result)
+    // The highest integer is no float: what is above has no conversion, and is not chosen.
+    let converted = convert(at_least(a, low));
+    let too_high = e.fcmp(FloatPredicate::OGE, a, e.float_like(a, power(value_bits)));
+    let result = e.select(too_high, e.int_like(converted, to.mask() >> (bits - value_bits)), converted);
+    if to.is_signed() { e.select(number, result, e.int_like(converted, 0)) } else { result }
 }

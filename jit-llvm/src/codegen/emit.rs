@@ -10,7 +10,7 @@ use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::llvm_sys::LLVMValue;
-use inkwell::llvm_sys::core::LLVMBuildGEP2;
+use inkwell::llvm_sys::core::{LLVMBuildGEP2, LLVMGetAggregateElement};
 use inkwell::module::Module;
 use inkwell::types::{AsTypeRef, BasicType, BasicTypeEnum, VectorType};
 use inkwell::values::{
@@ -273,6 +273,26 @@ impl<'c> Emit<'c> {
         self.bitcast(self.const_int(dtype.bits(), bits, form), self.register(dtype, form))
     }
 
+    /// The bits of a float constant that all lanes share.
+    pub(super) fn constant_bits(&self, a: Val<'c>) -> Option<u64> {
+        if !a.is_const() {
+            return None;
+        }
+        let bits = self.bitcast(a, self.int(element_bits(a), form(a)));
+        let Val::VectorValue(vector) = bits else {
+            return bits.into_int_value().get_zero_extended_constant();
+        };
+        let lane = |k| {
+            // SAFETY: the vector is a constant of that many elements, which live as long as its context.
+            let element = unsafe { LLVMGetAggregateElement(vector.as_value_ref(), k) };
+            // SAFETY: as above; the element of a vector of integers is one, if LLVM knows it.
+            let element = (!element.is_null()).then(|| unsafe { IntValue::new(element) });
+            element.and_then(|e| e.get_zero_extended_constant())
+        };
+        let first = lane(0)?;
+        (1..self.width).all(|k| lane(k) == Some(first)).then_some(first)
+    }
+
     pub(super) fn const_vector(&self, elements: &[IntValue<'c>]) -> VectorValue<'c> {
         VectorType::const_vector(elements)
     }
@@ -379,6 +399,41 @@ impl<'c> Emit<'c> {
 
     pub(super) fn store(&self, value: Val<'c>, at: PointerValue<'c>, align: u32) {
         built(self.builder.build_store(at, value)).set_alignment(align).expect("a power of two");
+    }
+
+    /// The elements of the lanes of a mask, from the address of the first lane's on; 0 elsewhere.
+    pub(super) fn masked_load(
+        &self,
+        ty: BasicTypeEnum<'c>,
+        at: PointerValue<'c>,
+        align: u32,
+        mask: Option<Val<'c>>,
+    ) -> Val<'c> {
+        let Some(mask) = mask else { return self.load(ty, at, align) };
+        let align = self.const_int(32, u64::from(align), Form::Uniform);
+        let args = [at.into(), align, mask, ty.const_zero()];
+        self.intrinsic("llvm.masked.load", &[ty, at.get_type().into()], &args)
+    }
+
+    pub(super) fn masked_store(
+        &self,
+        value: Val<'c>,
+        at: PointerValue<'c>,
+        align: u32,
+        mask: Option<Val<'c>>,
+    ) {
+        let Some(mask) = mask else { return self.store(value, at, align) };
+        let align = self.const_int(32, u64::from(align), Form::Uniform);
+        let types = [value.get_type(), at.get_type().into()];
+        self.intrinsic_call("llvm.masked.store", &types, &[value, at.into(), align, mask]);
+    }
+
+    pub(super) fn store_past_caches(&self, value: Val<'c>, at: PointerValue<'c>, align: u32) {
+        let store = built(self.builder.build_store(at, value));
+        store.set_alignment(align).expect("a power of two");
+        let one = self.context.i32_type().const_int(1, false);
+        let node = self.context.metadata_node(&[one.into()]);
+        store.set_metadata(node, self.context.get_kind_id("nontemporal")).expect("a store takes metadata");
     }
 
     // Control flow.

@@ -1,9 +1,9 @@
 //! The two functions of a kernel.
 //!
-//! Both have the signature `(arguments, begin, end, base, results)`:
+//! Both have the signature `(arguments, begin, end, base, results, modes)`:
 //! - `arguments` points to two u64 per parameter: a scalar's bits and nothing, or an address and a length in elements;
 //! - `body` runs the lanes `begin..end` of the launch, whose lane 0 has the global index `base`, and writes one u64
-//!   per reduction to `results`;
+//!   per reduction to `results`; `modes` are [`STREAMS`], [`ALONE`] and [`COPIED`];
 //! - `finish` runs once, and reads the final value of each reduction from `results`.
 
 use std::collections::HashMap;
@@ -14,18 +14,29 @@ use inkwell::module::Module;
 use inkwell::values::{FunctionValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use jit_core::error::Error;
-use jit_core::ir::{Block, ParamKind, Program};
+use jit_core::ir::{Block, Outline, ParamKind, Program};
 use jit_core::op::Class;
+use jit_core::reduce::ACCUMULATORS;
 
 use super::emit::{Emit, Form, Val, built};
 use super::memory::load_element;
+use super::row::{Step, steps};
 use super::{Argument, Gen, Lanes, uniform};
+use crate::private;
 use crate::target::Target;
 
 /// The name of the function that runs lanes.
 pub(crate) const BODY: &str = "body";
 /// The name of the function that runs once, after all lanes.
 pub(crate) const FINISH: &str = "finish";
+
+/// A mode of the body: full vectors are stored past the caches. The address of lane `begin` in every `out` parameter is
+/// a multiple of 64.
+pub(crate) const STREAMS: u64 = 1;
+/// A mode of the body: no other thread runs lanes of this launch.
+pub(crate) const ALONE: u64 = 2;
+/// A mode of the body: the parameters of [`private::targets`] are copies that no other thread has.
+pub(crate) const COPIED: u64 = 4;
 
 /// Above this many instructions the loop over full vectors is left out and every vector takes the masked form: the
 /// code, and the time to make it, is then half as long, and masks cost little beside so much work.
@@ -43,16 +54,39 @@ pub(super) fn body<'c>(
     let generator = &mut frame.generator;
     generator.hoist(&program.body)?;
     generator.start_reductions();
+    let modes = parameter(frame.function, 5);
+    let mode = |e: &Emit<'c>, modes_meant: u64| {
+        let meant = e.and(modes, e.int_like(modes, modes_meant));
+        e.icmp(IntPredicate::NE, meant, e.int_like(meant, 0)).into_int_value()
+    };
+    let outline = program.outline();
+    if may_stream(&outline) {
+        generator.streams = Some(mode(&generator.entry, STREAMS));
+    }
+    if outline.has_atomics {
+        generator.alone = Some(mode(&generator.entry, ALONE));
+        generator.unshared = Some(mode(&generator.entry, ALONE | COPIED));
+        generator.copied = private::targets(&outline).iter().map(|target| target.param).collect();
+    }
 
-    let [begin, end] = [1, 2].map(|i| frame.function.get_nth_param(i).expect("five parameters"));
+    let [begin, end] = [1, 2].map(|i| parameter(frame.function, i));
     let mut first = begin;
-    if program.inst_count() <= LONG_BODY {
+    if generator.accumulates_in_registers() {
+        first = generator.rounds(&program.body, first, end)?;
+        generator.remainder = true;
+    } else if program.inst_count() <= LONG_BODY {
         first = generator.lane_loop(&program.body, first, end, Tail::Left)?;
+        generator.remainder = true;
     }
     generator.lane_loop(&program.body, first, end, Tail::Masked)?;
     generator.end_reductions(frame.results)?;
     built(generator.e.builder.build_return(None));
     Ok(())
+}
+
+/// Whether the body has stores that may go past the caches. An atomic access would wait for each of them.
+pub(crate) fn may_stream(outline: &Outline) -> bool {
+    !outline.lane_outputs.is_empty() && !outline.has_atomics
 }
 
 /// Writes the function that runs once.
@@ -105,7 +139,8 @@ impl<'c, 'p> Frame<'c, 'p> {
     ) -> Self {
         let pointer = context.ptr_type(AddressSpace::default());
         let i64_type = context.i64_type();
-        let params = [pointer.into(), i64_type.into(), i64_type.into(), i64_type.into(), pointer.into()];
+        let number = i64_type.into();
+        let params = [pointer.into(), number, number, number, pointer.into(), number];
         let function = module.add_function(name, context.void_type().fn_type(&params, false), None);
         let emit = || Emit {
             context,
@@ -124,33 +159,48 @@ impl<'c, 'p> Frame<'c, 'p> {
         entry.builder.position_before(&jump);
         e.continue_at(start);
 
-        let arguments = function.get_nth_param(0).expect("five parameters").into_pointer_value();
+        let arguments = parameter(function, 0).into_pointer_value();
         let args = (0..program.params.len()).map(|k| argument(&entry, program, k, arguments)).collect();
         let forms = match form {
             Form::Uniform => vec![Form::Uniform; program.values.len()],
             Form::Varying => uniform::forms(program, block),
         };
+        let steps = match form {
+            Form::Uniform => vec![Step::Other; program.values.len()],
+            Form::Varying => steps(program, &forms),
+        };
         let zero = i64_type.const_zero().into();
-        let base = function.get_nth_param(3).expect("five parameters");
+        let base = parameter(function, 3);
         let generator = Gen {
             program,
             e,
             entry,
             forms,
+            steps,
+            remainder: false,
             values: vec![None; program.values.len()],
             splats: HashMap::new(),
             hoisted: vec![false; program.values.len()],
             args,
             bounds: HashMap::new(),
             tables: HashMap::new(),
+            streams: None,
+            alone: None,
+            unshared: None,
+            copied: Vec::new(),
             lanes: Lanes { first: zero, base, existing: None, active: None, form },
             accumulators: Vec::new(),
+            registers: None,
             zeros: None,
             sink: None,
         };
-        let results = function.get_nth_param(4).expect("five parameters").into_pointer_value();
+        let results = parameter(function, 4).into_pointer_value();
         Frame { function, results, generator }
     }
+}
+
+fn parameter(function: FunctionValue<'_>, k: u32) -> Val<'_> {
+    function.get_nth_param(k).expect("six parameters")
 }
 
 /// Reads an argument.
@@ -204,6 +254,51 @@ impl<'c> Gen<'c, '_> {
         first_in.add_incoming(&[(&begin, before), (&next, self.e.here())]);
         self.e.jump(head);
         self.e.continue_at(done);
+        Ok(first)
+    }
+
+    /// Runs a block for the lanes from `begin`, a vector for each group of accumulators at a time; yields the first lane
+    /// that is left. The accumulators are in registers meanwhile.
+    fn rounds(&mut self, block: &Block, begin: Val<'c>, end: Val<'c>) -> Result<Val<'c>, Error> {
+        let identities = self.load_accumulators();
+        let before = self.e.here();
+        let (head, turn, done) = (self.e.block("rounds"), self.e.block("round"), self.e.block("rounds.done"));
+        self.e.jump(head);
+        self.e.continue_at(head);
+        let e = &self.e;
+        let first_in = e.phi(begin.get_type());
+        let first = first_in.as_basic_value();
+        let phis: Vec<Vec<_>> = identities
+            .iter()
+            .map(|groups| groups.iter().map(|identity| e.phi(identity.get_type())).collect())
+            .collect();
+        let next = e.add(first, e.int_like(first, ACCUMULATORS as u64));
+        let more = e.icmp(IntPredicate::ULE, next, end);
+        e.branch(more.into_int_value(), turn, done);
+        e.continue_at(turn);
+        let mut sums: Vec<Vec<_>> =
+            phis.iter().map(|groups| groups.iter().map(|phi| phi.as_basic_value()).collect()).collect();
+        for group in 0..ACCUMULATORS as u32 / self.e.width {
+            let offset = self.e.int_like(first, u64::from(group * self.e.width));
+            self.lanes =
+                Lanes { first: self.e.add(first, offset), existing: None, active: None, ..self.lanes };
+            self.registers = Some(sums.iter().map(|groups| groups[group as usize]).collect());
+            self.lane_block(block)?;
+            let combined = self.registers.take().expect("they were put there");
+            sums.iter_mut().zip(combined).for_each(|(groups, sum)| groups[group as usize] = sum);
+        }
+        let latch = self.e.here();
+        first_in.add_incoming(&[(&begin, before), (&next, latch)]);
+        for ((phis, identities), sums) in phis.iter().zip(&identities).zip(&sums) {
+            for ((phi, identity), sum) in phis.iter().zip(identities).zip(sums) {
+                phi.add_incoming(&[(identity, before), (sum, latch)]);
+            }
+        }
+        self.e.jump(head);
+        self.e.continue_at(done);
+        let sums: Vec<Vec<_>> =
+            phis.iter().map(|groups| groups.iter().map(|phi| phi.as_basic_value()).collect()).collect();
+        self.store_accumulators(&sums);
         Ok(first)
     }
 

@@ -181,10 +181,10 @@ fn float_op<'c>(e: &Emit<'c>, op: Op, ty: DType, args: &[Val<'c>]) -> Result<Val
         Op::Div => e.fdiv(a, b),
         Op::Rem if e.target.fma => float_remainder(e, a, b),
         Op::MulAdd if e.target.fma => e.math("llvm.fma", &[a, b, args[2]]),
-        Op::Minimum => e.math("llvm.minimum", &[a, b]),
-        Op::Maximum => e.math("llvm.maximum", &[a, b]),
-        Op::Min => ignoring_nan(e, "llvm.minimum", a, b),
-        Op::Max => ignoring_nan(e, "llvm.maximum", a, b),
+        Op::Min => extreme(e, Extreme { least: true, nan_wins: false }, a, b),
+        Op::Max => extreme(e, Extreme { least: false, nan_wins: false }, a, b),
+        Op::Minimum => extreme(e, Extreme { least: true, nan_wins: true }, a, b),
+        Op::Maximum => extreme(e, Extreme { least: false, nan_wins: true }, a, b),
         Op::Eq => e.fcmp(FloatPredicate::OEQ, a, b),
         Op::Ne => e.fcmp(FloatPredicate::UNE, a, b),
         Op::Lt => e.fcmp(FloatPredicate::OLT, a, b),
@@ -195,10 +195,48 @@ fn float_op<'c>(e: &Emit<'c>, op: Op, ty: DType, args: &[Val<'c>]) -> Result<Val
     })
 }
 
-/// A NaN operand is replaced by the other one.
-fn ignoring_nan<'c>(e: &Emit<'c>, name: &str, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-    let or_other = |x, y| e.select(e.fcmp(FloatPredicate::UNO, x, x), y, x);
-    e.math(name, &[or_other(a, b), or_other(b, a)])
+/// Which of two floats an op chooses.
+#[derive(Clone, Copy)]
+struct Extreme {
+    least: bool,
+    /// Else a number does.
+    nan_wins: bool,
+}
+
+/// The smaller or larger float, -0 below +0.
+///
+/// `a < b ? a : b` is one instruction, right but for a NaN on one side and for zeros of both signs; a constant leaves little
+/// of that to set right.
+fn extreme<'c>(e: &Emit<'c>, which: Extreme, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+    let (a, b) = if e.constant_bits(a).is_some() { (b, a) } else { (a, b) };
+    let wins = if which.least { FloatPredicate::OLT } else { FloatPredicate::OGT };
+    let negative_zero: u64 = 1 << (element_bits(b) - 1);
+    let infinity = if element_bits(b) == 32 { 0x7f80_0000 } else { 0x7ff0_0000_0000_0000 };
+    let is_number = |bits: &u64| bits & !negative_zero <= infinity;
+    let constant = e.constant_bits(b).filter(is_number);
+    // With a constant the other operand is the one that may be NaN. Without, what this chooses is wrong if `b` is NaN.
+    let chosen = match which.nan_wins {
+        true => e.select(e.fcmp(wins, b, a), b, a),
+        false => e.select(e.fcmp(wins, a, b), a, b),
+    };
+    let Some(bits) = constant else {
+        let instead = if which.nan_wins { b } else { a };
+        let chosen = e.select(e.fcmp(FloatPredicate::UNO, b, b), instead, chosen);
+        return zeros_in_order(e, which, a, b, chosen);
+    };
+    // Of equal operands this chose `a` if NaN wins, else `b`.
+    let zero_wins = bits == if which.least { negative_zero } else { 0 };
+    match bits & !negative_zero == 0 && zero_wins == which.nan_wins {
+        true => zeros_in_order(e, which, a, b, chosen),
+        false => chosen,
+    }
+}
+
+/// Equal operands differ at most in the sign of zero: the smaller has the bits of either, the larger those of both.
+fn zeros_in_order<'c>(e: &Emit<'c>, which: Extreme, a: Val<'c>, b: Val<'c>, chosen: Val<'c>) -> Val<'c> {
+    let bits = |x| e.bitcast(x, e.int(element_bits(x), form(x)));
+    let together = if which.least { e.or(bits(a), bits(b)) } else { e.and(bits(a), bits(b)) };
+    e.select(e.fcmp(FloatPredicate::OEQ, a, b), e.bitcast(together, a.get_type()), chosen)
 }
 
 /// f16 ops act on the bits, or are the f32 op rounded once.

@@ -47,14 +47,7 @@ impl<'c> Gen<'c, '_> {
         let (e, dtype) = (&self.e, self.program.params[param.index()].dtype);
         let at = self.lane_address(param);
         let ty = e.memory(dtype, self.lanes.form);
-        let value = match self.lanes.existing {
-            None => e.load(ty, at, dtype.size() as u32),
-            Some(mask) => {
-                let zeros = ty.const_zero();
-                let align = e.const_int(32, dtype.size() as u64, Form::Uniform);
-                e.intrinsic("llvm.masked.load", &[ty, at.get_type().into()], &[at.into(), align, mask, zeros])
-            }
-        };
+        let value = e.masked_load(ty, at, dtype.size() as u32, self.lanes.existing);
         from_memory(e, dtype, value)
     }
 
@@ -65,13 +58,24 @@ impl<'c> Gen<'c, '_> {
         let value = to_memory(e, dtype, value);
         let at = self.lane_address(param);
         match self.lanes.active {
-            None => e.store(value, at, dtype.size() as u32),
-            Some(mask) => {
-                let align = e.const_int(32, dtype.size() as u64, Form::Uniform);
-                let types = [value.get_type(), at.get_type().into()];
-                e.intrinsic_call("llvm.masked.store", &types, &[value, at.into(), align, mask]);
-            }
+            None => self.store_vector(value, at, dtype.size() as u32),
+            active => e.masked_store(value, at, dtype.size() as u32, active),
         }
+    }
+
+    /// Stores what nobody masks. Memory beyond the caches is written past them, without being read first.
+    fn store_vector(&self, value: Val<'c>, at: PointerValue<'c>, size: u32) {
+        let e = &self.e;
+        let Some(streams) = self.streams else { return e.store(value, at, size) };
+        let (past, through, done) = (e.block("past.caches"), e.block("through.caches"), e.block("stored"));
+        e.branch(streams, past, through);
+        e.continue_at(past);
+        e.store_past_caches(value, at, (size * e.width).min(64));
+        e.jump(done);
+        e.continue_at(through);
+        e.store(value, at, size);
+        e.jump(done);
+        e.continue_at(done);
     }
 
     /// The address of the first lane's element.
@@ -129,6 +133,9 @@ impl<'c> Gen<'c, '_> {
         if form(self.get(inst.index())) == Form::Uniform {
             return self.gather_uniform(inst, dtype);
         }
+        if self.expects_a_row(inst.index(), dtype) {
+            return self.gather_row(inst, dtype);
+        }
         let (active, at) = self.locate(inst);
         self.gather_lanes(dtype, at, self.mask_or_all(active))
     }
@@ -167,7 +174,7 @@ impl<'c> Gen<'c, '_> {
     }
 
     /// Elements at addresses, 0 where masked off.
-    fn gather_lanes(&mut self, dtype: DType, at: Val<'c>, mask: Val<'c>) -> Val<'c> {
+    pub(super) fn gather_lanes(&mut self, dtype: DType, at: Val<'c>, mask: Val<'c>) -> Val<'c> {
         let zeros = self.zeros();
         let e = &self.e;
         let ty = e.memory(dtype, Form::Varying);
@@ -189,11 +196,19 @@ impl<'c> Gen<'c, '_> {
 
     pub(super) fn scatter(&mut self, inst: &Inst) {
         let dtype = self.program.params[inst.param().index()].dtype;
+        if self.expects_a_row(inst.index(), dtype) {
+            return self.scatter_row(inst, dtype);
+        }
         let (active, at) = self.locate(inst);
         let mask = self.mask_or_all(active);
         let value = self.lanes_of(inst.args[0]);
+        let value = to_memory(&self.e, dtype, value);
+        self.scatter_lanes(dtype, value, at, mask);
+    }
+
+    /// Stores elements at addresses.
+    pub(super) fn scatter_lanes(&mut self, dtype: DType, value: Val<'c>, at: Val<'c>, mask: Val<'c>) {
         let e = &self.e;
-        let value = to_memory(e, dtype, value);
         if dtype.size() >= 4 {
             let align = e.const_int(32, dtype.size() as u64, Form::Uniform);
             let types = [value.get_type(), at.get_type()];
@@ -211,26 +226,37 @@ impl<'c> Gen<'c, '_> {
 
     /// For an indexed memory op: the lanes that take part, and the address of each lane's element.
     pub(super) fn locate(&mut self, inst: &Inst) -> (Option<Val<'c>>, Val<'c>) {
+        let (index, active) = self.reached(inst);
+        (active, self.element_address(inst, index))
+    }
+
+    /// For an indexed memory op: the lanes' indices, and the lanes that take part.
+    pub(super) fn reached(&mut self, inst: &Inst) -> (Val<'c>, Option<Val<'c>>) {
         let index = self.lanes_of(inst.index());
         let mask = inst.mask().map(|m| self.lanes_of(m));
         let within = self.within(inst, index);
         let asked = self.both(self.lanes.active, mask);
-        (self.both(asked, within), self.element_address(inst, index))
+        (index, self.both(asked, within))
     }
 
-    fn element_address(&self, inst: &Inst, index: Val<'c>) -> Val<'c> {
+    pub(super) fn element_address(&self, inst: &Inst, index: Val<'c>) -> Val<'c> {
         let e = &self.e;
         let ty = self.program.dtype(inst.index());
         let element = e.memory(self.program.params[inst.param().index()].dtype, Form::Uniform);
         let (base, _) = self.memory_argument(inst.param());
         // Address arithmetic extends the sign.
-        let index = match ty.bits() {
-            64 => index,
-            32 if ty.is_signed() => index,
-            32 => e.zext(index, 64),
-            _ => self.to_32_bits(ty, index),
-        };
-        e.address(element, base, index)
+        match (ty.bits(), form(index)) {
+            (64, _) => e.address(element, base, index),
+            (32, _) if ty.is_signed() => e.address(element, base, index),
+            (32, Form::Uniform) => e.address(element, base, e.zext(index, 64)),
+            // Instructions take vectors of signed offsets from an address: the index from the middle of its type.
+            (32, Form::Varying) => {
+                let half = 1 << 31;
+                let middle = e.address(element, base, e.const_int(64, half, Form::Uniform));
+                e.address(element, middle.into_pointer_value(), e.xor(index, e.int_like(index, half)))
+            }
+            _ => e.address(element, base, self.to_32_bits(ty, index)),
+        }
     }
 
     /// Which indices are in bounds; absent if no test is needed.

@@ -7,6 +7,7 @@
 //! | [`emit`] | the vocabulary: LLVM instructions on scalars and vectors alike |
 //! | [`lane`], [`cast`], [`remainder`] | templates of the pure ops |
 //! | [`memory`], [`atomic`] | loads and stores by lane and at indices, tables, read-modify-write |
+//! | [`row`] | accesses at indices that count with the lanes |
 //! | [`control`] | loops and branches by lane mask |
 //! | [`reduction`] | accumulators and their folding |
 
@@ -19,20 +20,22 @@ mod lane;
 mod memory;
 mod reduction;
 mod remainder;
+mod row;
 mod uniform;
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use emit::{Emit, Form, Val};
-pub(crate) use frame::{BODY, FINISH};
+pub(crate) use frame::{ALONE, BODY, COPIED, FINISH, STREAMS, may_stream};
 use inkwell::context::Context;
 use inkwell::module::Module;
-use inkwell::values::{GlobalValue, PointerValue};
+use inkwell::values::{GlobalValue, IntValue, PointerValue};
 use jit_core::dtype::DType;
 use jit_core::error::Error;
 use jit_core::ir::{Block, Inst, ParamId, ParamKind, Program, TableId, Value};
 use jit_core::op::{Class, Op};
+use row::Step;
 
 use crate::target::Target;
 
@@ -44,12 +47,32 @@ pub(crate) fn build_module<'c>(
     width: u32,
 ) -> Result<Rc<Module<'c>>, Error> {
     let module = Rc::new(context.create_module("kernel"));
+    let width = lanes_of_a_vector(program, target, width);
     let target = Rc::new(target.clone());
     frame::body(context, &module, &target, width, program)?;
     if let Some(finish) = &program.finish {
         frame::finish(context, &module, &target, width, program, finish)?;
     }
     Ok(module)
+}
+
+/// Programs of small elements take more lanes at a time, so that their vectors are as long as those of others. Accesses
+/// at indices have vectors of addresses, which are long enough; and tails need masks for small elements.
+fn lanes_of_a_vector(program: &Program, target: &Target, width: u32) -> u32 {
+    let computes_wider = |inst: &Inst| {
+        let f16 = |v: &Value| program.dtype(*v) == DType::F16;
+        matches!(inst.op.class(), Class::Lane | Class::Reduce) && inst.args.iter().any(f16)
+    };
+    fn any(block: &Block, test: &impl Fn(&Inst) -> bool) -> bool {
+        block.insts.iter().any(|inst| test(inst) || inst.blocks.iter().any(|nested| any(nested, test)))
+    }
+    let indexed =
+        |inst: &Inst| matches!(inst.op.class(), Class::Read | Class::Effect) || inst.op == Op::Lookup;
+    let largest = program.values.iter().map(|t| t.size() as u32).max().unwrap_or(4);
+    if largest >= 4 || !target.masks_bytes || any(&program.body, &|i| indexed(i) || computes_wider(i)) {
+        return width;
+    }
+    width * 4 / largest
 }
 
 /// A function under construction.
@@ -60,6 +83,10 @@ struct Gen<'c, 'p> {
     /// The end of the function's entry: what all lanes share and no instruction of the loop changes.
     entry: Emit<'c>,
     forms: Vec<Form>,
+    /// How values change from lane to lane; of a finish nothing is known.
+    steps: Vec<Step>,
+    /// In the loop over the few lanes that another loop left.
+    remainder: bool,
     values: Vec<Option<Val<'c>>>,
     /// Vectors of uniform values of the entry, made when first asked for.
     splats: HashMap<Value, Val<'c>>,
@@ -68,9 +95,18 @@ struct Gen<'c, 'p> {
     args: Vec<Argument<'c>>,
     bounds: HashMap<(u32, memory::Bound), Val<'c>>,
     tables: HashMap<TableId, GlobalValue<'c>>,
+    /// Whether full vectors are stored past the caches. Only a body asks.
+    streams: Option<IntValue<'c>>,
+    /// Whether no other thread runs lanes. Only a body with atomic accesses asks.
+    alone: Option<IntValue<'c>>,
+    /// Whether no other thread has the memory of the parameters `copied`.
+    unshared: Option<IntValue<'c>>,
+    copied: Vec<ParamId>,
     lanes: Lanes<'c>,
     /// Accumulators of the reductions.
     accumulators: Vec<PointerValue<'c>>,
+    /// Where a vector of lanes has its accumulators at hand: one for each reduction.
+    registers: Option<Vec<Val<'c>>>,
     /// What masked-off scalar loads read: zeros.
     zeros: Option<PointerValue<'c>>,
     /// What masked-off lanes write where each has a store of its own.
@@ -128,7 +164,7 @@ impl<'c> Gen<'c, '_> {
                 self.scatter(inst);
                 return Ok(());
             }
-            Op::AtomicInc => self.atomic_inc(inst),
+            Op::AtomicInc => self.atomic_inc(inst)?,
             Op::Loop => return self.run_loop(inst),
             Op::If => return self.run_if(inst),
             Op::IfAny => return self.run_if_any(inst),

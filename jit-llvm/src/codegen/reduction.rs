@@ -1,5 +1,8 @@
-//! Reductions in the order of `jit_core::reduce`: one call of a body is one chunk, with 128 accumulators in memory of
+//! Reductions in the order of `jit_core::reduce`: one call of a body is one chunk, with 128 accumulators of
 //! which each vector of lanes changes as many as it has lanes; they are folded by halving at the end.
+//!
+//! The accumulators are in memory. A short body runs once for all of them in turn (a *round*), so that they are in
+//! registers between the first round and the last.
 
 use jit_core::dtype::DType;
 use jit_core::error::Error;
@@ -7,24 +10,42 @@ use jit_core::ir::Value;
 use jit_core::op::{Op, scalar};
 use jit_core::reduce::ACCUMULATORS;
 
-use inkwell::values::PointerValue;
+use inkwell::values::{BasicValue, PointerValue};
 
-use super::emit::{Form, Val};
+use super::emit::{Emit, Form, Val};
 use super::memory::{from_memory, to_memory};
 use super::{Gen, lane};
 
+/// A round has at most this many instructions, the body's for each vector of it.
+const LONG_ROUND: usize = 128;
+
+/// Accumulators that fit into registers beside what a body needs: AVX-512 and NEON have 32 of them.
+const REGISTERS: usize = 24;
+
 impl<'c> Gen<'c, '_> {
+    /// Whether to run the body in rounds.
+    pub(super) fn accumulates_in_registers(&self) -> bool {
+        let groups = ACCUMULATORS / self.e.width as usize;
+        let body = &self.program.body;
+        let vectors = |(_, dtype): (Op, DType)| groups * dtype.size().div_ceil(4);
+        let needed: usize = self.program.reductions().into_iter().map(vectors).sum();
+        (1..=REGISTERS).contains(&needed)
+            && body.inst_count() * groups <= LONG_ROUND
+            && body.insts.iter().all(|inst| inst.blocks.is_empty())
+    }
+
     /// Makes the accumulators and sets them to the identities.
     pub(super) fn start_reductions(&mut self) {
         for (combine, dtype) in self.program.reductions() {
             let e = &self.entry;
             let accumulators = self.stack(e.memory(dtype, Form::Uniform), ACCUMULATORS as u32);
+            // A vector across two lines of the cache takes twice as long.
+            let alloca = accumulators.as_instruction_value().expect("an instruction");
+            alloca.set_alignment(64).expect("a power of two");
             let identity = e.const_bits(dtype, scalar::identity(combine, dtype), Form::Varying);
             let identity = to_memory(e, dtype, identity);
             for group in 0..ACCUMULATORS as u32 / e.width {
-                let first = e.const_int(64, u64::from(group * e.width), Form::Uniform);
-                let at = e.address(e.memory(dtype, Form::Uniform), accumulators, first);
-                e.store(identity, at.into_pointer_value(), dtype.size() as u32);
+                e.store(identity, group_address(e, dtype, accumulators, group), self.group_alignment(dtype));
             }
             self.accumulators.push(accumulators);
         }
@@ -35,11 +56,15 @@ impl<'c> Gen<'c, '_> {
         let dtype = self.program.dtype(value);
         let value = self.lanes_of(value);
         let e = &self.e;
+        if let Some(registers) = &mut self.registers {
+            registers[which] = lane::lane_op(e, combine, dtype, dtype, &[registers[which], value])?;
+            return Ok(());
+        }
         // A chunk starts at a multiple of 1024 lanes.
         let first = e.and(self.lanes.first, e.int_like(self.lanes.first, ACCUMULATORS as u64 - 1));
         let at = e.address(e.memory(dtype, Form::Uniform), self.accumulators[which], first);
         let at = at.into_pointer_value();
-        let align = dtype.size() as u32;
+        let align = self.group_alignment(dtype);
         let old = from_memory(e, dtype, e.load(e.memory(dtype, Form::Varying), at, align));
         let mut new = lane::lane_op(e, combine, dtype, dtype, &[old, value])?;
         if let Some(existing) = self.lanes.existing {
@@ -47,6 +72,37 @@ impl<'c> Gen<'c, '_> {
         }
         e.store(to_memory(e, dtype, new), at, align);
         Ok(())
+    }
+
+    /// The accumulators in memory, by reduction and group.
+    pub(super) fn load_accumulators(&self) -> Vec<Vec<Val<'c>>> {
+        let each = self.program.reductions().into_iter().zip(&self.accumulators);
+        each.map(|((_, dtype), &accumulators)| self.load_groups(dtype, accumulators)).collect()
+    }
+
+    pub(super) fn store_accumulators(&self, values: &[Vec<Val<'c>>]) {
+        let e = &self.e;
+        for (((_, dtype), &accumulators), groups) in
+            self.program.reductions().into_iter().zip(&self.accumulators).zip(values)
+        {
+            for (&value, group) in groups.iter().zip(0..) {
+                let at = group_address(e, dtype, accumulators, group);
+                e.store(to_memory(e, dtype, value), at, self.group_alignment(dtype));
+            }
+        }
+    }
+
+    fn load_groups(&self, dtype: DType, accumulators: PointerValue<'c>) -> Vec<Val<'c>> {
+        let e = &self.e;
+        let load = |group| {
+            let at = group_address(e, dtype, accumulators, group);
+            from_memory(e, dtype, e.load(e.memory(dtype, Form::Varying), at, self.group_alignment(dtype)))
+        };
+        (0..ACCUMULATORS as u32 / e.width).map(load).collect()
+    }
+
+    fn group_alignment(&self, dtype: DType) -> u32 {
+        (dtype.size() as u32 * self.e.width).min(64)
     }
 
     /// Folds the accumulators and writes the chunk's results, each as the bits of a u64.
@@ -66,14 +122,7 @@ impl<'c> Gen<'c, '_> {
     fn fold(&self, which: usize, combine: Op, dtype: DType) -> Result<Val<'c>, Error> {
         let e = &self.e;
         let op = |a, b| lane::lane_op(e, combine, dtype, dtype, &[a, b]);
-        let mut groups: Vec<Val<'c>> = (0..ACCUMULATORS as u32 / e.width)
-            .map(|group| {
-                let first = e.const_int(64, u64::from(group * e.width), Form::Uniform);
-                let at = e.address(e.memory(dtype, Form::Uniform), self.accumulators[which], first);
-                let ty = e.memory(dtype, Form::Varying);
-                from_memory(e, dtype, e.load(ty, at.into_pointer_value(), dtype.size() as u32))
-            })
-            .collect();
+        let mut groups = self.load_groups(dtype, self.accumulators[which]);
         while groups.len() > 1 {
             let upper = groups.split_off(groups.len() / 2);
             groups = groups.into_iter().zip(upper).map(|(a, b)| op(a, b)).collect::<Result<_, _>>()?;
@@ -88,4 +137,15 @@ impl<'c> Gen<'c, '_> {
         }
         Ok(e.extract(last, 0))
     }
+}
+
+/// The address of the accumulators that one vector of lanes changes.
+fn group_address<'c>(
+    e: &Emit<'c>,
+    dtype: DType,
+    accumulators: PointerValue<'c>,
+    group: u32,
+) -> PointerValue<'c> {
+    let first = e.const_int(64, u64::from(group * e.width), Form::Uniform);
+    e.address(e.memory(dtype, Form::Uniform), accumulators, first).into_pointer_value()
 }
