@@ -35,6 +35,7 @@ pub use node::NodeId;
 pub(crate) use node::{IN_FLIGHT, Node, ORDERED};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
 pub(crate) use scope::ScopeKind;
+use simplify::may_simplify;
 pub(crate) use slab::{Key, Slab};
 pub use var::{Var, eval};
 
@@ -302,7 +303,8 @@ impl Trace {
     ) -> Result<NodeId, Misuse> {
         let first = self.slab.get(args[0]);
         let (ty, mut size, mut scopes) = (first.dtype, first.size, first.scope);
-        let (mut same_type, mut literals) = (true, first.is_literal());
+        let mut same_type = true;
+        let (mut literals, mut known) = first.as_literal();
         for &arg in &args[1..] {
             let node = self.slab.get(arg);
             if node.size != size && node.size != 1 {
@@ -313,7 +315,9 @@ impl Trace {
             }
             same_type &= node.dtype == ty;
             scopes |= node.scope;
-            literals |= node.is_literal();
+            let (literal, bits) = node.as_literal();
+            literals += literal;
+            known |= bits;
         }
         let dtype = match op.uniform_type(N, ty) {
             Some(dtype) if same_type => dtype,
@@ -321,7 +325,7 @@ impl Trace {
         };
         let scope = if scopes == 0 { 0 } else { self.merged_scope(current, op, size, args)? };
         if self.simplify
-            && may_simplify(op, literals, &args)
+            && may_simplify(op, ty, &args, literals, known)
             && let Some(known) = self.simplified(op, dtype, size, &{ args }, at)
         {
             return Ok(known);
@@ -673,17 +677,6 @@ impl Trace {
         let at = |a: &NodeId| self.slab.location(*a).to_string();
         args.iter().map(at).collect::<Vec<_>>().join(", ")
     }
-}
-
-/// Whether [`Trace::simplified`] could find anything: nothing about two different values that are not known.
-#[inline]
-fn may_simplify(op: Op, literals: bool, args: &[NodeId]) -> bool {
-    literals
-        || match *args {
-            [a, b] => a == b,
-            [_, _, _] => op == Op::Select,
-            _ => true,
-        }
 }
 
 /// What every op with an index takes.
