@@ -38,6 +38,7 @@ pub struct DeviceBuilder {
     vector_width: Option<u32>,
     threads: Option<usize>,
     float_mode: FloatMode,
+    memory_budget: Option<usize>,
 }
 
 impl Device {
@@ -115,7 +116,13 @@ impl Device {
 
     /// Options for a device of one's own. It is never freed: make few.
     pub fn builder(kind: DeviceKind) -> DeviceBuilder {
-        DeviceBuilder { kind, vector_width: None, threads: None, float_mode: FloatMode::Strict }
+        DeviceBuilder {
+            kind,
+            vector_width: None,
+            threads: None,
+            float_mode: FloatMode::Strict,
+            memory_budget: None,
+        }
     }
 
     /// What the device is.
@@ -150,10 +157,19 @@ impl Device {
         self.0.memory()
     }
 
-    /// Makes the host wait for everything submitted so far.
+    /// Gives memory that is kept for reuse, and that no work touches any more, back to the system.
     ///
     /// # Errors
-    /// The error of the work that was waited for, or [`Error::HostSyncForbidden`].
+    /// None yet; a driver may fail.
+    pub fn trim(&self) -> Result<(), Error> {
+        self.0.trim();
+        Ok(())
+    }
+
+    /// Makes the host wait for everything submitted so far, on all streams.
+    ///
+    /// # Errors
+    /// The first error of work that no `sync` has told of, or [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
         self.0.sync()
     }
@@ -191,12 +207,24 @@ impl DeviceBuilder {
         self
     }
 
+    /// How many bytes the device takes at most, for arrays and for what it keeps of dropped ones. Unset: what the system
+    /// gives.
+    #[must_use]
+    pub fn memory_budget(mut self, bytes: usize) -> DeviceBuilder {
+        self.memory_budget = Some(bytes);
+        self
+    }
+
     /// Makes the device.
     ///
     /// # Errors
     /// [`Error::NoDevice`]; [`Error::Config`] for options that a device of this kind cannot have.
     pub fn build(self) -> Result<Device, Error> {
-        let options = DeviceOptions { float_mode: self.float_mode, ..DeviceOptions::default() };
+        let options = DeviceOptions {
+            float_mode: self.float_mode,
+            memory_budget: self.memory_budget,
+            ..DeviceOptions::default()
+        };
         match self.kind {
             DeviceKind::Cpu => self.cpu(options),
             DeviceKind::Cuda => Device::cuda(0),

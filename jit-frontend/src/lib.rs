@@ -50,7 +50,8 @@
 //! # Modules
 //! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `memory` (gather and
 //! scatter), `reduce`, `buffer` (places), [`traverse`] (values made of arrays), `control` (loops and branches), `tree`
-//! (functions on any such value), `vector` and `geometry`, `real`, `rng`, `device`.
+//! (functions on any such value), `vector` and `geometry`, `real`, `rng`,
+//! `device`, `stream`.
 //!
 //! # Features
 //! `llvm` (default): the CPU device. Without it everything builds and runs on the interpreter. `derive` (default):
@@ -76,6 +77,7 @@ pub mod prelude;
 mod real;
 mod reduce;
 mod rng;
+mod stream;
 pub mod traverse;
 mod tree;
 mod vector;
@@ -88,12 +90,13 @@ pub use element::{Bits, DType, Element, Float, Int, Num, Signed, Widen};
 pub use half::f16;
 pub use jit_core::error::Error;
 pub use jit_core::ir::Program;
-pub use jit_core::runtime::{CacheOutcome, Event, forbid_host_sync};
+pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync};
 #[cfg(feature = "derive")]
 pub use jit_frontend_macros::Traverse;
 pub use operand::Operand;
 pub use real::{Integer, Real, Truth};
 pub use rng::Pcg32;
+pub use stream::Stream;
 pub use traverse::Traverse;
 pub use tree::{eval, gather, scatter, select, sync};
 pub use vector::{Vec2, Vec3, Vec4};

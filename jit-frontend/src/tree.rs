@@ -10,8 +10,8 @@ use crate::leaves::{Leaves, structure, with_arrays};
 use crate::operand::Operand;
 use crate::{Mask, Traverse};
 
-/// Launches what the arrays and buffers of a value still need, as one plan of as few kernels as their dependencies allow.
-/// Does not wait; the event completes when all of them are there.
+/// Launches what the arrays and buffers of a value still need, as one plan of as few kernels as their dependencies allow,
+/// on the thread's current [`Stream`](crate::Stream). Does not wait; the event completes when all of them are there.
 ///
 /// # Errors
 /// [`Error::MixedDevices`], or what compiling and allocating run into; everything is then as before.
@@ -20,7 +20,11 @@ use crate::{Mask, Traverse};
 /// Inside the closure of a loop or branch.
 #[track_caller]
 pub fn eval(tree: &impl Traverse) -> Result<Event, Error> {
-    let leaves = Leaves::of(tree);
+    eval_leaves(&Leaves::of(tree))
+}
+
+#[track_caller]
+pub(crate) fn eval_leaves(leaves: &Leaves) -> Result<Event, Error> {
     let arrays: Vec<&Var> = leaves.arrays.iter().collect();
     let buffers: Vec<&BufferVar> = leaves.buffers.iter().collect();
     trace::eval(&arrays, &buffers)

@@ -268,6 +268,10 @@ impl Snapshot {
                 }
             }
         }
+        // No lock is held here: whoever listens may evaluate and read.
+        for r in &records {
+            tracing::debug!(kernel = r.kernel, lanes = r.lanes, ops = r.ops, cache = ?r.cache, "launch");
+        }
         let mut history = shared.history.lock();
         records.into_iter().for_each(|r| history.push(r));
         drop(history);

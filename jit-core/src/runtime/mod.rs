@@ -16,6 +16,8 @@ mod event;
 mod executor;
 mod flight;
 mod history;
+#[cfg(all(test, loom))]
+mod interleavings;
 mod lock;
 mod memory;
 mod pool;
