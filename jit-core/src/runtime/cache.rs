@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::backend::{Arg, Backend, CompiledKernel};
 use crate::error::Error;
 use crate::ir::{Hole, Program, verify};
+use crate::op::Op;
 use crate::passes::{self, Bounds};
 use crate::runtime::{CacheOutcome, FloatMode};
 
@@ -97,6 +98,10 @@ pub(crate) struct Variant {
     baked: Vec<Option<u64>>,
     /// The program as the backend got it.
     pub(crate) program: Program,
+    /// Its instructions, counted once.
+    pub(crate) ops: usize,
+    /// Whether some lane may run them more often than once.
+    pub(crate) loops: bool,
     kernel: Arc<dyn CompiledKernel>,
     /// Without the assumptions about lengths that `program` rests on; made when one fails to hold.
     checked: OnceLock<Arc<dyn CompiledKernel>>,
@@ -128,7 +133,10 @@ impl KernelEntry {
         let program = self.lowered(backend, &baked, true)?;
         let kernel = backend.compile(&program)?;
         let compile_time = start.elapsed();
-        let variant = Arc::new(Variant { baked, program, kernel, checked: OnceLock::new() });
+        let ops = program.inst_count();
+        let mut loops = false;
+        program.for_each_inst(&mut |inst| loops |= inst.op == Op::Loop);
+        let variant = Arc::new(Variant { baked, program, ops, loops, kernel, checked: OnceLock::new() });
         state.variants.push(Arc::clone(&variant));
         let promoted = variant.baked.iter().filter(|b| b.is_none()).count();
         let why =

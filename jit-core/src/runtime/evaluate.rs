@@ -14,11 +14,11 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::backend::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::ir::{ParamKind, Program};
+use crate::ir::ParamKind;
 use crate::op::Class;
 use crate::plan::{self, Canonical, Memory, Source, Step};
 use crate::runtime::batch::{Span, Work};
-use crate::runtime::cache::KernelEntry;
+use crate::runtime::cache::{KernelEntry, Variant};
 use crate::runtime::flight::{Flight, Landing};
 use crate::runtime::pool::Reuse;
 use crate::runtime::stream::Ticket;
@@ -253,11 +253,11 @@ impl Snapshot {
                         cache = again;
                     }
                     compile_time += time;
-                    effort = effort.saturating_add(launch_effort(&variant.program, data.lanes));
+                    effort = effort.saturating_add(launch_effort(&variant, data.lanes));
                     records.push(record(
                         device,
                         entry.number,
-                        &variant.program,
+                        &variant,
                         &args,
                         data.lanes,
                         cache,
@@ -317,22 +317,20 @@ const POISON: u8 = 0xc7;
 /// Work up to this many instructions times lanes is done by the submitting thread: handing it over costs more.
 const SMALL: u64 = 1 << 14;
 
-fn launch_effort(program: &Program, lanes: u64) -> u64 {
-    let mut loops = false;
-    program.for_each_inst(&mut |inst| loops |= inst.op == crate::op::Op::Loop);
-    if loops { u64::MAX } else { lanes.saturating_mul(program.inst_count() as u64) }
+fn launch_effort(variant: &Variant, lanes: u64) -> u64 {
+    if variant.loops { u64::MAX } else { lanes.saturating_mul(variant.ops as u64) }
 }
 
 fn record(
     device: Device,
     kernel: u64,
-    program: &Program,
+    variant: &Variant,
     args: &[Arg],
     lanes: u64,
     cache: CacheOutcome,
     compile_time: std::time::Duration,
 ) -> KernelRecord {
-    let memories = program.params.iter().zip(args).filter_map(|(param, arg)| match arg {
+    let memories = variant.program.params.iter().zip(args).filter_map(|(param, arg)| match arg {
         Arg::Scalar(_) => None,
         Arg::Memory { len, .. } => Some((param, len * param.dtype.size() as u64)),
     });
@@ -342,7 +340,7 @@ fn record(
         kernel,
         backend: device.kind(),
         lanes,
-        ops: program.inst_count(),
+        ops: variant.ops,
         inputs: memories.clone().filter(|(p, _)| reads(p.kind)).count(),
         outputs: memories.clone().filter(|(p, _)| writes(p.kind)).count(),
         bytes: memories.map(|(_, bytes)| bytes).sum(),
