@@ -88,8 +88,8 @@ impl TraceLock {
         self.deferred.lock().push(dropped);
         // Whoever sees the flag sees the entry (the list has its own lock besides).
         self.has_deferred.swap(true, Ordering::SeqCst);
-        // The holder may have looked just before that. Should it look and miss the flag while this misses the lock's end,
-        // which no hardware does that orders its exclusive accesses, the next holder finds the note.
+        // The holder may have looked just before that. Were it to miss the flag and this to miss the end of its lock, which
+        // only a fence in every `unlock` could rule out on paper, the next holder would find the note.
         self.read_notes_later();
     }
 
