@@ -156,7 +156,7 @@ fn a_thousand_steps_hold_what_a_hundred_do() {
     for dev in &[Ok(fresh()), cpu].into_iter().flatten().collect::<Vec<_>>() {
         let (n, parameters) = (4096u32, 256u32);
         let lane = Array::<u32>::arange(n as usize, dev);
-        let index = (&lane * 2_654_435_761u32 >> 7) % parameters;
+        let index = ((&lane * 2_654_435_761u32) >> 7) % parameters;
         let x = (&lane % 7).cast::<f32>() * 0.25 + 0.5;
         let target = (&lane % 5).cast::<f32>() * 0.2;
         jit::sync(&(index.clone(), x.clone(), target.clone())).expect("evaluation");
