@@ -9,9 +9,12 @@ DEMO := target/demo
 
 export INSTA_UPDATE ?= no
 
-.PHONY: test demo deps format lint unit no-llvm doc photograph
+# Loom's models are built with a flag of their own, and so in a folder of their own.
+LOOM := RUSTFLAGS="--cfg loom" $(CARGO) test -p jit-core --lib --target-dir target/loom interleavings
 
-test: deps format lint unit no-llvm doc
+.PHONY: test demo deps format lint unit interleavings no-llvm doc photograph
+
+test: deps format lint unit interleavings no-llvm doc
 
 deps:
 	@test -x $(LLVM_PREFIX)/bin/llvm-config || { \
@@ -27,6 +30,10 @@ lint: deps
 unit: deps
 	@$(call step,tests,$(CARGO) test --workspace --all-targets)
 	@$(call step,documentation tests,$(CARGO) test --workspace --doc)
+
+# Gates, batches and queues in every interleaving of a few threads.
+interleavings: deps
+	@$(call step,interleavings,$(LOOM))
 
 # The frontend alone, without LLVM: everything still builds and runs, on the interpreter.
 no-llvm: deps

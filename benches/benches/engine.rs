@@ -7,8 +7,9 @@ use std::sync::Arc;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use jit_core::dtype::{DType, Element};
 use jit_core::op::Op;
-use jit_core::runtime::{Device, DeviceOptions};
+use jit_core::runtime::{Device, DeviceOptions, DiskCacheOptions};
 use jit_core::trace::{Var, eval};
+use jit_frontend::Array;
 use jit_llvm::{LlvmBackend, LlvmOptions};
 
 fn cpu() -> Device {
@@ -42,6 +43,32 @@ fn chain(x: &Var, ops: usize, [a, b, c]: [&Var; 3]) -> Var {
     y
 }
 
+/// The same with handles that are replaced.
+fn chain_by_value(x: &Var, ops: usize, [a, b, c]: [&Var; 3]) -> Var {
+    let mut y = x.clone();
+    for i in 0..ops {
+        match i % 4 {
+            0 => y.apply_assign(Op::Add, DType::F32, a),
+            2 => y.apply_assign(Op::Sub, DType::F32, c),
+            _ => y.apply_assign(Op::Mul, DType::F32, b),
+        }
+    }
+    y
+}
+
+/// The same as users write it.
+fn chain_of_arrays(x: &Array<f32>, ops: usize, [a, b, c]: [&Array<f32>; 3]) -> Array<f32> {
+    let mut y = x.clone();
+    for i in 0..ops {
+        y = match i % 4 {
+            0 => &y + a,
+            2 => &y - c,
+            _ => &y * b,
+        };
+    }
+    y
+}
+
 fn operands(device: Device) -> (Var, [Var; 3]) {
     let of = |k: u32| {
         upload(device, &std::array::from_fn::<f32, 16, _>(|i| 0.5 + ((i as u32 * 7 + k) % 16) as f32 / 32.0))
@@ -59,6 +86,14 @@ fn tracing(c: &mut Criterion) {
     group.bench_function("trace_and_drop", |bench| bench.iter(|| black_box(chain(&x, OPS, [&a, &b, &d]))));
     group.bench_function("trace_and_drop_literals", |bench| {
         bench.iter(|| black_box(chain(&x, OPS, [&literals[0], &literals[1], &literals[2]])));
+    });
+    group.bench_function("trace_and_drop_by_value", |bench| {
+        bench.iter(|| black_box(chain_by_value(&x, OPS, [&a, &b, &d])));
+    });
+    let arrays = [&x, &a, &b, &d].map(|v| Array::<f32>::from_var(v.clone()));
+    group.bench_function("trace_and_drop_arrays", |bench| {
+        let [x, a, b, d] = &arrays;
+        bench.iter(|| black_box(chain_of_arrays(x, OPS, [a, b, d])));
     });
     group.bench_function("eval_cached", |bench| {
         bench.iter(|| {
@@ -103,6 +138,33 @@ fn compiling(c: &mut Criterion) {
     group.finish();
 }
 
+/// As in a process that finds its kernels on disk: a device with nothing but the directory.
+fn loading(c: &mut Criterion) {
+    let directory = std::env::temp_dir().join(format!("jit-bench-{}", std::process::id()));
+    let device = || {
+        let backend = LlvmBackend::new(LlvmOptions::default()).expect("LLVM for this machine");
+        let disk_cache = Some(DiskCacheOptions::new(&directory));
+        Device::new(Arc::new(backend), DeviceOptions { disk_cache, ..DeviceOptions::default() })
+    };
+    let run = |(x, [a, b, d]): &(Var, [Var; 3]), ops| {
+        eval(&[&chain(x, ops, [a, b, d])], &[]).expect("evaluation").wait().expect("execution");
+    };
+    let mut group = c.benchmark_group("disk_warm");
+    group.sample_size(10);
+    for ops in [50usize, 1_000, 10_000] {
+        run(&operands(device()), ops);
+        group.bench_function(format!("{ops}"), |bench| {
+            bench.iter_batched(
+                || operands(device()),
+                |operands| run(&operands, ops),
+                BatchSize::PerIteration,
+            );
+        });
+    }
+    group.finish();
+    std::fs::remove_dir_all(&directory).expect("the directory was made here");
+}
+
 fn memory_bound(c: &mut Criterion) {
     const N: usize = 1 << 24;
     let device = cpu();
@@ -127,5 +189,5 @@ fn memory_bound(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, tracing, launching, compiling, memory_bound);
+criterion_group!(benches, tracing, launching, compiling, loading, memory_bound);
 criterion_main!(benches);

@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use clap::ValueEnum;
-use jit_frontend::{Device, DeviceKind, Error, FloatMode};
+use jit_frontend::{Device, DeviceBuilder, DeviceKind, DiskCacheOptions, Error, FloatMode};
 use serde::Serialize;
 
 use crate::expected::Expected;
@@ -72,6 +72,11 @@ impl Suite {
     /// [`Error::NoDevice`].
     pub fn new_device(&self) -> Result<Device, Error> {
         new_device(self.options)
+    }
+
+    /// A new device of the same kind that keeps its kernels in that directory.
+    pub fn device_with_disk_cache(&self, directory: &Path) -> Result<Device, Error> {
+        builder(self.options).disk_cache(Some(DiskCacheOptions::new(directory))).build()
     }
 
     /// The sizes.
@@ -180,12 +185,17 @@ impl Suite {
     }
 }
 
+/// With no disk cache: what is measured must not depend on earlier runs.
 fn new_device(options: Options) -> Result<Device, Error> {
+    builder(options).disk_cache(None).build()
+}
+
+fn builder(options: Options) -> DeviceBuilder {
     let kind = match options.backend {
         Backend::Cpu => DeviceKind::Cpu,
         Backend::Interp => DeviceKind::Interpreter,
     };
-    Device::builder(kind).float_mode(options.float_mode).build()
+    Device::builder(kind).float_mode(options.float_mode)
 }
 
 /// `jit-cpu` and the like; rows of other float modes are another peer.

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::ir::Program;
+use crate::ir::{Outline, Program};
 
 /// The kinds of device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -71,11 +71,51 @@ pub trait Backend: Send + Sync + 'static {
     /// [`Error::Unsupported`] for an op or type it does not have, [`Error::Compile`] if the compiler failed.
     fn compile(&self, program: &Program) -> Result<Arc<dyn CompiledKernel>, Error>;
 
+    /// Its compiler in two steps, if its code can be kept on disk in between.
+    fn objects(&self) -> Option<&dyn Objects> {
+        None
+    }
+
+    /// What a code generator makes of a program, for people: its intermediate language, where it has one.
+    fn llvm_ir(&self, program: &Program) -> Option<String> {
+        let _ = program;
+        None
+    }
+
+    /// The machine code of a program in assembly, where there is any.
+    fn asm(&self, program: &Program) -> Option<String> {
+        let _ = program;
+        None
+    }
+
     /// Gives out `bytes` (> 0) bytes, aligned to 64, with unspecified contents.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error>;
+}
+
+/// A compiler whose results outlive its process.
+pub trait Objects {
+    /// Everything besides the program that its objects depend on: the code generator and its version, the processor, the
+    /// vector width. Constant over the backend's life.
+    fn fingerprint(&self) -> &[u8];
+
+    /// Compiles as [`Backend::compile`] does, but only to bytes.
+    ///
+    /// # Errors
+    /// As for [`Backend::compile`].
+    fn compile_object(&self, program: &Program) -> Result<Vec<u8>, Error>;
+
+    /// Makes a kernel of an object.
+    ///
+    /// # Safety
+    /// The object is what [`compile_object`](Self::compile_object) gave for a program with that outline, in this process
+    /// or in another with the same fingerprint.
+    ///
+    /// # Errors
+    /// A message, if it does not load.
+    unsafe fn load_object(&self, outline: Outline, object: &[u8]) -> Result<Arc<dyn CompiledKernel>, String>;
 }
 
 /// A compiled program.
@@ -93,16 +133,6 @@ pub trait CompiledKernel: Any + Send + Sync {
     /// # Errors
     /// [`Error::Execution`] if it could not run.
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), Error>;
-
-    /// The LLVM IR it was made from, where there is one.
-    fn llvm_ir(&self) -> Option<String> {
-        None
-    }
-
-    /// The machine code in assembly, where it is kept.
-    fn asm(&self) -> Option<String> {
-        None
-    }
 }
 
 /// One launch of a kernel.

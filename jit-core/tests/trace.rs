@@ -236,6 +236,128 @@ fn a_buffer_dropped_with_a_loop_pending_is_given_back() {
 }
 
 #[test]
+fn identities_of_known_operands_are_seen() {
+    let dev = Device::interpreter(Mode::Lowered);
+    let floats = upload(dev, &[1.5f32, -2.0]);
+    let is_itself = |x: &Var, o: Op, c: Var| op(o, &[x, &c]).same(x);
+    assert!(is_itself(&floats, Op::Add, lit(-0.0f32)));
+    assert!(is_itself(&floats, Op::Sub, lit(0.0f32)));
+    assert!(is_itself(&floats, Op::Mul, lit(1.0f32)));
+    assert!(is_itself(&floats, Op::Div, lit(1.0f32)));
+    assert!(!is_itself(&floats, Op::Add, lit(0.0f32)), "it would lose -0");
+    let half = op(Op::Div, &[&floats, &lit(2.0f32)]);
+    assert!(half.same(&op(Op::Mul, &[&floats, &lit(0.5f32)])), "the reciprocal is exact");
+    let halves = op(Op::Cast, &[&floats]);
+    assert!(halves.same(&floats));
+    for one in [0x3c00u16, 0x8000] {
+        let x = Var::full(dev, DType::F16, 0x4200, 5);
+        let o = if one == 0x3c00 { Op::Mul } else { Op::Add };
+        assert_eq!(op(o, &[&x, &Var::literal(DType::F16, u64::from(one))]).literal_bits(), x.literal_bits());
+    }
+    let doubles = upload(dev, &[1.5f64]);
+    assert!(is_itself(&doubles, Op::Mul, lit(1.0f64)));
+    assert!(is_itself(&doubles, Op::Add, lit(-0.0f64)));
+
+    let bytes = upload(dev, &[3i8, -4]);
+    for (o, c) in [
+        (Op::Add, 0i8),
+        (Op::Sub, 0),
+        (Op::Mul, 1),
+        (Op::Div, 1),
+        (Op::And, -1),
+        (Op::Or, 0),
+        (Op::Xor, 0),
+        (Op::Shl, 0),
+        (Op::Shr, 0),
+    ] {
+        assert!(is_itself(&bytes, o, lit(c)), "{} {c}", o.name());
+    }
+    let is = |o: Op, c: i8, expected: i8| {
+        let expected = Var::full(dev, DType::I8, Element::to_bits(expected), 2);
+        op(o, &[&bytes, &lit(c)]).same(&expected)
+    };
+    assert!(is(Op::Mul, 0, 0) && is(Op::And, 0, 0) && is(Op::Or, -1, -1));
+    assert!(is(Op::Shl, 8, 0) && is(Op::Shl, 77, 0) && !is(Op::Shr, 77, 0));
+    let truths = upload(dev, &[true, false]);
+    assert!(is_itself(&truths, Op::And, lit(true)) && is_itself(&truths, Op::Or, lit(false)));
+}
+
+#[test]
+fn replacing_an_operand_is_the_op() {
+    both(|dev| {
+        let (x, y) = (upload(dev, &[1u32, 2]), upload(dev, &[10u32, 20]));
+        let nodes = dev.memory().nodes;
+        let mut z = x.clone();
+        let sum = op(Op::Add, &[&x, &y]);
+        z.apply_assign(Op::Add, DType::U32, &y);
+        if dev.memory().nodes == nodes + 1 {
+            assert!(z.same(&sum), "equal nodes are one, where they are looked for");
+        }
+        drop(sum);
+        z.apply_assign(Op::Mul, DType::U32, &lit(2u32));
+        let shared = z.clone();
+        z.apply_assign(Op::Xor, DType::U32, &shared);
+        assert_eq!(read::<u32>(&z), [0, 0]);
+        assert_eq!(read::<u32>(&shared), [22, 44]);
+        z = shared;
+        z.apply_assign(Op::Lt, DType::U32, &y);
+        assert_eq!(read::<bool>(&z), [false, false]);
+        // Literals without a device, on either side.
+        let mut number = lit(2u32);
+        number.apply_assign(Op::Add, DType::U32, &lit(3u32));
+        assert_eq!(number.literal_bits(), Some(5));
+        number.apply_assign(Op::Mul, DType::U32, &x);
+        assert_eq!(read::<u32>(&number), [5, 10]);
+        drop((z, number));
+        assert_eq!(dev.memory().nodes, nodes, "nodes are left");
+    });
+}
+
+#[test]
+fn what_cannot_be_replaced_stays() {
+    let dev = Device::interpreter(Mode::Lowered);
+    let x = upload(dev, &[1u32, 2]);
+    let three = upload(dev, &[1u32, 2, 3]);
+    let nodes = dev.memory().nodes;
+    let mut z = x.clone();
+    let mut refuse = |o: Op, other: &Var| {
+        let op = std::panic::AssertUnwindSafe(|| z.apply_assign(o, DType::U32, other));
+        let message = *std::panic::catch_unwind(op).expect_err("misuse").downcast::<String>().unwrap();
+        assert!(z.same(&x));
+        message
+    };
+    assert!(refuse(Op::Add, &three).contains("different sizes"));
+    assert!(refuse(Op::Add, &lit(1.0f32)).contains("one numeric type"));
+    let elsewhere = upload(Device::interpreter(Mode::Lowered), &[1u32, 2]);
+    refuse(Op::Add, &elsewhere);
+    assert_eq!(dev.memory().nodes, nodes, "a refused op leaves nothing behind");
+}
+
+#[test]
+fn handles_of_many_threads_end_once() {
+    let dev = Device::interpreter(Mode::Lowered);
+    let x = upload(dev, &[1u32, 2]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let mut own = x.clone();
+            let x = &x;
+            scope.spawn(move || {
+                for i in 0..2000u32 {
+                    let copy = own.clone();
+                    own = op(Op::Add, &[&copy, x]);
+                    if i % 16 == 0 {
+                        own = x.clone();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(dev.memory().nodes, 1);
+    drop(x);
+    assert_eq!((dev.memory().nodes, dev.memory().storages), (0, 0));
+}
+
+#[test]
 fn a_million_ops_overflow_nothing() {
     let dev = Device::interpreter(Mode::Lowered);
     let x = upload(dev, &[1u32, 2]);

@@ -7,7 +7,7 @@ use jit_core::error::Error;
 use jit_core::interp::{Interpreter, Mode};
 use jit_core::runtime;
 use jit_core::runtime::DeviceOptions;
-pub use jit_core::runtime::{FloatMode, KernelRecord, MemoryStats};
+pub use jit_core::runtime::{DiskCacheOptions, FloatMode, KernelRecord, MemoryStats};
 #[cfg(feature = "llvm")]
 use jit_llvm::{LlvmBackend, LlvmOptions};
 
@@ -38,6 +38,7 @@ pub struct DeviceBuilder {
     vector_width: Option<u32>,
     threads: Option<usize>,
     float_mode: FloatMode,
+    disk_cache: Option<DiskCacheOptions>,
     memory_budget: Option<usize>,
 }
 
@@ -121,6 +122,7 @@ impl Device {
             vector_width: None,
             threads: None,
             float_mode: FloatMode::Strict,
+            disk_cache: DiskCacheOptions::from_env(),
             memory_budget: None,
         }
     }
@@ -207,6 +209,13 @@ impl DeviceBuilder {
         self
     }
 
+    /// Where compiled kernels are kept between processes; `None`: nowhere. Unset: as [`DiskCacheOptions::from_env`] says.
+    #[must_use]
+    pub fn disk_cache(mut self, options: Option<DiskCacheOptions>) -> DeviceBuilder {
+        self.disk_cache = options;
+        self
+    }
+
     /// How many bytes the device takes at most, for arrays and for what it keeps of dropped ones. Unset: what the system
     /// gives.
     #[must_use]
@@ -222,6 +231,7 @@ impl DeviceBuilder {
     pub fn build(self) -> Result<Device, Error> {
         let options = DeviceOptions {
             float_mode: self.float_mode,
+            disk_cache: self.disk_cache.clone(),
             memory_budget: self.memory_budget,
             ..DeviceOptions::default()
         };

@@ -85,7 +85,9 @@ mod vector;
 pub use array::{Array, Mask};
 pub use buffer::Buffer;
 pub use control::{Lanes, Loop, if_else, while_loop};
-pub use device::{Device, DeviceBuilder, DeviceInfo, DeviceKind, FloatMode, KernelRecord, MemoryStats};
+pub use device::{
+    Device, DeviceBuilder, DeviceInfo, DeviceKind, DiskCacheOptions, FloatMode, KernelRecord, MemoryStats,
+};
 pub use element::{Bits, DType, Element, Float, Int, Num, Signed, Widen};
 pub use half::f16;
 pub use jit_core::error::Error;

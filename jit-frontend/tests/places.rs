@@ -5,7 +5,7 @@
 use jit_frontend as jit;
 use jit_frontend::prelude::*;
 
-use crate::support::{on_each, values};
+use crate::support::{fresh, on_each, values};
 
 /// The input `A` holds 1 as its smallest element, after [`change`](Case::change) 2.
 struct Case {
@@ -147,4 +147,39 @@ fn a_snapshot_outlives_writes_in_any_order_of_reading() {
         }
         assert_eq!(values(&place.value()), [2, 2]);
     });
+}
+
+/// Gradient descent with a gradient written by hand: what a step leaves behind would add up.
+#[test]
+fn a_thousand_steps_hold_what_a_hundred_do() {
+    let cpu = Device::builder(DeviceKind::Cpu).threads(2).build();
+    for dev in &[Ok(fresh()), cpu].into_iter().flatten().collect::<Vec<_>>() {
+        let (n, parameters) = (4096u32, 256u32);
+        let lane = Array::<u32>::arange(n as usize, dev);
+        let index = (&lane * 2_654_435_761u32 >> 7) % parameters;
+        let x = (&lane % 7).cast::<f32>() * 0.25 + 0.5;
+        let target = (&lane % 5).cast::<f32>() * 0.2;
+        jit::sync(&(index.clone(), x.clone(), target.clone())).expect("evaluation");
+        let rate = 0.05 * parameters as f32 / n as f32;
+        let mut p = Array::full(0.5f32, parameters as usize, dev);
+        let mut step = || {
+            let y = p.gather(&index) * &x - &target;
+            let mut gradient = Array::<f32>::zeros(parameters as usize, dev);
+            gradient.scatter_add((&y + &y) * &x, &index);
+            p = &p - gradient * rate;
+            jit::eval(&p).expect("evaluation");
+        };
+        (0..100).for_each(|_| step());
+        dev.sync().expect("no error");
+        let before = dev.memory();
+        (0..900).for_each(|_| step());
+        dev.sync().expect("no error");
+        let after = dev.memory();
+        assert_eq!(
+            (after.nodes, after.storages, after.kernels, after.bytes, after.cached),
+            (before.nodes, before.storages, before.kernels, before.bytes, before.cached)
+        );
+        let loss = p.gather(&index) * &x - &target;
+        assert!((&loss * &loss).mean().item().expect("evaluation") < 0.2);
+    }
 }

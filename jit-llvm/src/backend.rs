@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use jit_core::backend::{Allocation, Backend, Caps, CompiledKernel, DeviceKind, PassLevel};
+use jit_core::backend::{Allocation, Backend, Caps, CompiledKernel, DeviceKind, Objects, PassLevel};
 use jit_core::error::Error;
-use jit_core::ir::Program;
+use jit_core::ir::{Outline, Program};
 
 use crate::caches::last_level_cache;
 use crate::codegen::{BODY, FINISH};
-use crate::compile;
+use crate::compile::{Compiler, failed};
 use crate::kernel::{Kernel, Maker};
 use crate::memory;
 use crate::orc::Session;
@@ -29,8 +29,8 @@ pub struct LlvmOptions {
 /// The host's processors as a backend.
 pub struct LlvmBackend {
     caps: Caps,
-    target: Arc<Target>,
-    width: u32,
+    compiler: Compiler,
+    fingerprint: String,
     session: Arc<Session>,
     pool: Arc<Pool>,
     streaming_above: u64,
@@ -62,10 +62,11 @@ impl LlvmBackend {
         let last_level_cache = last_level_cache();
         let session = Session::new().map_err(|why| Error::NoDevice { kind: DeviceKind::Cpu, why })?;
         let description = format!("{}, vectors of {width} lanes, {threads} threads", target.cpu);
+        let compiler = Compiler::new(target, width);
         Ok(LlvmBackend {
             caps: Caps { kind: DeviceKind::Cpu, description, passes: PassLevel::Full },
-            target: Arc::new(target),
-            width,
+            fingerprint: compiler.fingerprint(),
+            compiler,
             session,
             pool: Arc::new(Pool::new(threads)?),
             streaming_above: options.streaming_above.unwrap_or(last_level_cache),
@@ -80,21 +81,47 @@ impl Backend for LlvmBackend {
     }
 
     fn compile(&self, program: &Program) -> Result<Arc<dyn CompiledKernel>, Error> {
-        let object = compile::object(program, &self.target, self.width)?;
-        let names = if program.finish.is_some() { &[BODY, FINISH][..] } else { &[BODY] };
-        let code = self.session.load(&object, names).map_err(|log| compile::failed(log, program))?;
-        let maker = Maker {
-            target: Arc::clone(&self.target),
-            width: self.width,
-            pool: Arc::clone(&self.pool),
-            streaming_above: self.streaming_above,
-            last_level_cache: self.last_level_cache,
-        };
-        Ok(Arc::new(Kernel::new(code, program, maker)))
+        let object = self.compile_object(program)?;
+        // SAFETY: the object was made here from this program.
+        unsafe { self.load_object(program.outline(), &object) }.map_err(|log| failed(log, program))
+    }
+
+    fn objects(&self) -> Option<&dyn Objects> {
+        Some(self)
+    }
+
+    fn llvm_ir(&self, program: &Program) -> Option<String> {
+        self.compiler.ir_text(program).ok()
+    }
+
+    fn asm(&self, program: &Program) -> Option<String> {
+        self.compiler.assembly(program).ok()
     }
 
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {
         memory::allocate(bytes)
+    }
+}
+
+impl Objects for LlvmBackend {
+    fn fingerprint(&self) -> &[u8] {
+        self.fingerprint.as_bytes()
+    }
+
+    fn compile_object(&self, program: &Program) -> Result<Vec<u8>, Error> {
+        self.compiler.object(program)
+    }
+
+    unsafe fn load_object(&self, outline: Outline, object: &[u8]) -> Result<Arc<dyn CompiledKernel>, String> {
+        let names = if outline.has_finish { &[BODY, FINISH][..] } else { &[BODY] };
+        let code = self.session.load(object, names)?;
+        let maker = Maker {
+            width: self.compiler.width(),
+            pool: Arc::clone(&self.pool),
+            streaming_above: self.streaming_above,
+            last_level_cache: self.last_level_cache,
+        };
+        Ok(Arc::new(Kernel::new(code, outline, maker)))
     }
 }
 
@@ -103,7 +130,7 @@ impl Backend for LlvmBackend {
 /// # Errors
 /// As for [`Backend::compile`]; [`Error::Config`] for a width other than 4, 8 or 16.
 pub fn ir_text(program: &Program, width: u32) -> Result<String, Error> {
-    compile::ir_text(program, &Target::new(Processor::X86V3)?, checked_width(width)?)
+    Compiler::new(Target::new(Processor::X86V3)?, checked_width(width)?).ir_text(program)
 }
 
 fn checked_width(width: u32) -> Result<u32, Error> {

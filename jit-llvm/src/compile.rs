@@ -1,6 +1,9 @@
 //! From a program to the bytes of an object, or to text for people.
 
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -8,9 +11,18 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{FileType, TargetMachine};
 use jit_core::error::Error;
 use jit_core::ir::{Block, Program};
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
 
 use crate::codegen::build_module;
 use crate::target::Target;
+
+/// Makes code for one processor, with vectors of one width.
+pub(crate) struct Compiler {
+    target: Target,
+    width: u32,
+    /// Where it is made: started with the first program.
+    threads: OnceLock<Result<ThreadPool, String>>,
+}
 
 /// What straight-line programs do without, since the trace merges and folds: with loops in the program there are
 /// values to be moved out of them.
@@ -19,79 +31,123 @@ const PASSES_FOR_LOOPS: &str = "function(early-cse<memssa>,instsimplify,simplify
 /// Above this many instructions no passes run: what they cost grows faster than what they give.
 const MOST_FOR_PASSES: usize = 5000;
 
-/// LLVM's code generator recurses over a block's data flow, codegen over nested blocks.
+/// LLVM's code generator recurses over a block's data flow, codegen over nested blocks. Pages are taken only as they
+/// are touched.
 const STACK: usize = 256 << 20;
 
-/// The object with a program's functions.
-pub(crate) fn object(program: &Program, target: &Target, width: u32) -> Result<Vec<u8>, Error> {
-    emitted(program, target, width, FileType::Object)
+/// So many programs are compiled at a time, if there are as many processors.
+const MOST_THREADS: usize = 8;
+
+thread_local! {
+    /// The code generator of a thread of a [`Compiler`], for that one's target. It cannot be sent; making it, and what it
+    /// finds out about the processor with its first function, costs as much as compiling 50 instructions.
+    static MACHINE: RefCell<Option<Rc<TargetMachine>>> = const { RefCell::new(None) };
 }
 
-/// The functions in the processor's assembly.
-pub(crate) fn assembly(program: &Program, target: &Target, width: u32) -> Result<String, Error> {
-    let text = emitted(program, target, width, FileType::Assembly)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// The functions in LLVM's language, before any pass.
-pub(crate) fn ir_text(program: &Program, target: &Target, width: u32) -> Result<String, Error> {
-    on_a_large_stack(program, || {
-        let context = Context::create();
-        let (module, _) = module(&context, program, target, width)?;
-        Ok(module.print_to_string().to_string())
-    })
-}
-
-fn emitted(program: &Program, target: &Target, width: u32, what: FileType) -> Result<Vec<u8>, Error> {
-    on_a_large_stack(program, || {
-        let context = Context::create();
-        let (module, machine) = module(&context, program, target, width)?;
-        if has_regions(&program.body) && program.inst_count() <= MOST_FOR_PASSES {
-            module
-                .run_passes(PASSES_FOR_LOOPS, &machine, PassBuilderOptions::create())
-                .map_err(|e| failed(e.to_string(), program))?;
-        }
-        let buffer =
-            machine.write_to_memory_buffer(&module, what).map_err(|e| failed(e.to_string(), program))?;
-        Ok(buffer.as_slice().to_vec())
-    })
-}
-
-fn module<'c>(
-    context: &'c Context,
-    program: &Program,
-    target: &Target,
-    width: u32,
-) -> Result<(Rc<Module<'c>>, TargetMachine), Error> {
-    let machine = target.machine()?;
-    let module = build_module(context, program, target, width)?;
-    module.set_triple(&machine.get_triple());
-    module.set_data_layout(&machine.get_target_data().get_data_layout());
-    if cfg!(debug_assertions) {
-        module.verify().map_err(|e| failed(format!("{e}\n{}", module.print_to_string()), program))?;
+impl Compiler {
+    pub(crate) fn new(target: Target, width: u32) -> Compiler {
+        Compiler { target, width, threads: OnceLock::new() }
     }
-    Ok((module, machine))
-}
 
-fn has_regions(block: &Block) -> bool {
-    block.insts.iter().any(|inst| !inst.blocks.is_empty())
-}
+    /// Lanes of a vector.
+    pub(crate) fn width(&self) -> u32 {
+        self.width
+    }
 
-/// Runs on a thread of its own, since callers' stacks may be small. A panic becomes an error.
-fn on_a_large_stack<T: Send>(
-    program: &Program,
-    job: impl FnOnce() -> Result<T, Error> + Send,
-) -> Result<T, Error> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("jit-llvm compile".to_owned()).stack_size(STACK);
-        let thread =
-            thread.spawn_scoped(scope, job).map_err(|e| failed(format!("no thread: {e}"), program))?;
-        thread.join().unwrap_or_else(|panic| {
+    /// Everything besides the program that an object depends on.
+    pub(crate) fn fingerprint(&self) -> String {
+        let (major, minor, patch) = inkwell::support::get_llvm_version();
+        let source = env!("JIT_LLVM_SOURCE");
+        format!("{source}, llvm {major}.{minor}.{patch}, {}, {} lanes", self.target, self.width)
+    }
+
+    /// The object with a program's functions.
+    pub(crate) fn object(&self, program: &Program) -> Result<Vec<u8>, Error> {
+        self.emitted(program, FileType::Object)
+    }
+
+    /// The functions in the processor's assembly.
+    pub(crate) fn assembly(&self, program: &Program) -> Result<String, Error> {
+        let text = self.emitted(program, FileType::Assembly)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The functions in LLVM's language, before any pass.
+    pub(crate) fn ir_text(&self, program: &Program) -> Result<String, Error> {
+        self.on_a_large_stack(program, || {
+            let context = Context::create();
+            let (module, _) = self.module(&context, program)?;
+            Ok(module.print_to_string().to_string())
+        })
+    }
+
+    fn emitted(&self, program: &Program, what: FileType) -> Result<Vec<u8>, Error> {
+        self.on_a_large_stack(program, || {
+            let context = Context::create();
+            let (module, machine) = self.module(&context, program)?;
+            if has_regions(&program.body) && program.inst_count() <= MOST_FOR_PASSES {
+                module
+                    .run_passes(PASSES_FOR_LOOPS, &machine, PassBuilderOptions::create())
+                    .map_err(|e| failed(e.to_string(), program))?;
+            }
+            let buffer =
+                machine.write_to_memory_buffer(&module, what).map_err(|e| failed(e.to_string(), program))?;
+            Ok(buffer.as_slice().to_vec())
+        })
+    }
+
+    fn module<'c>(
+        &self,
+        context: &'c Context,
+        program: &Program,
+    ) -> Result<(Rc<Module<'c>>, Rc<TargetMachine>), Error> {
+        let machine = self.machine()?;
+        let module = build_module(context, program, &self.target, self.width)?;
+        module.set_triple(&machine.get_triple());
+        module.set_data_layout(&machine.get_target_data().get_data_layout());
+        if cfg!(debug_assertions) {
+            module.verify().map_err(|e| failed(format!("{e}\n{}", module.print_to_string()), program))?;
+        }
+        Ok((module, machine))
+    }
+
+    /// The calling thread's code generator.
+    fn machine(&self) -> Result<Rc<TargetMachine>, Error> {
+        MACHINE.with_borrow_mut(|machine| {
+            if machine.is_none() {
+                *machine = Some(Rc::new(self.target.machine()?));
+            }
+            Ok(Rc::clone(machine.as_ref().expect("it was just made")))
+        })
+    }
+
+    /// Runs on a thread for that, since callers' stacks may be small. A panic becomes an error.
+    fn on_a_large_stack<T: Send>(
+        &self,
+        program: &Program,
+        job: impl FnOnce() -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        let threads = self.threads.get_or_init(|| {
+            let count = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+            ThreadPoolBuilder::new()
+                .num_threads(count)
+                .thread_name(|k| format!("jit-llvm compile {k}"))
+                .stack_size(STACK)
+                .build()
+                .map_err(|e| e.to_string())
+        });
+        let threads =
+            threads.as_ref().map_err(|e| failed(format!("no threads to compile on: {e}"), program))?;
+        threads.install(|| catch_unwind(AssertUnwindSafe(job))).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
             Err(failed(text.unwrap_or("code generation panicked").to_owned(), program))
         })
-    })
+    }
+}
+
+fn has_regions(block: &Block) -> bool {
+    block.insts.iter().any(|inst| !inst.blocks.is_empty())
 }
 
 /// A failure of code generation, with the program that showed it.

@@ -4,18 +4,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jit_core::backend::{Arg, CompiledKernel, Launch};
-use jit_core::dtype::DType;
 use jit_core::error::Error;
-use jit_core::ir::{Block, ParamId, ParamKind, Program};
-use jit_core::op::Op;
+use jit_core::ir::{Outline, ParamId, ParamKind};
 use jit_core::reduce::{chunk_len, fold_chunk_results};
 
 use crate::codegen::{ALONE, COPIED, STREAMS, may_stream};
-use crate::compile;
 use crate::orc::Code;
 use crate::pool::{Pool, Share};
 use crate::private::{self, Copies};
-use crate::target::Target;
 
 /// The signature of both functions of a kernel: arguments, begin, end, base, results, modes.
 type Entry = unsafe extern "C" fn(*const [u64; 2], u64, u64, u64, *mut u64, u64);
@@ -23,21 +19,16 @@ type Entry = unsafe extern "C" fn(*const [u64; 2], u64, u64, u64, *mut u64, u64)
 /// A program's code, and what a launch needs to know of the program.
 pub(crate) struct Kernel {
     code: Code,
-    /// Roughly the instructions that one lane executes.
-    cost: u64,
-    instructions: usize,
-    reductions: Vec<(Op, DType)>,
+    outline: Outline,
     /// The parameters that every lane stores to, with the bytes of an element.
     outputs: Vec<(ParamId, usize)>,
     /// The parameters of which each thread may have a copy.
     targets: Vec<private::Target>,
-    program: Program,
     maker: Maker,
 }
 
 /// What a kernel keeps of the backend that made it.
 pub(crate) struct Maker {
-    pub(crate) target: Arc<Target>,
     /// Lanes of a vector.
     pub(crate) width: u32,
     pub(crate) pool: Arc<Pool>,
@@ -58,16 +49,16 @@ const SMALL_BLOCK: u64 = 1 << 13;
 const BLOCKS_PER_THREAD: u64 = 64;
 
 /// Programs with more instructions may need more stack than a caller has.
-const DEEP_FRAME: usize = 4000;
+const DEEP_FRAME: u64 = 4000;
 
 impl CompiledKernel for Kernel {
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), Error> {
         let arguments = self.arguments(launch.args)?;
         let lanes = launch.lanes;
         // With reductions a call of the body is one chunk, and gives one result for each.
-        let unit = if self.reductions.is_empty() { 64 } else { chunk_len(lanes) };
+        let unit = if self.outline.reductions.is_empty() { 64 } else { chunk_len(lanes) };
         let (units, per_block) = self.split(lanes, unit);
-        let count = self.reductions.len();
+        let count = self.outline.reductions.len();
         let results = if count == 0 { 0 } else { units as usize * count };
         let results: Vec<AtomicU64> = (0..results).map(|_| AtomicU64::new(0)).collect();
         let body = self.function(0);
@@ -110,36 +101,20 @@ impl CompiledKernel for Kernel {
             unsafe { copies.merge(&arguments) }
         };
         self.maker.pool.run(blocks, share, start, work, end);
-        if self.program.finish.is_some() {
+        if self.outline.has_finish {
             let mut totals = self.totals(results);
             // SAFETY: as above; the finish reads one total for each reduction.
             unsafe { self.function(1)(arguments.as_ptr(), 0, 1, launch.base, totals.as_mut_ptr(), 0) }
         }
         Ok(())
     }
-
-    fn llvm_ir(&self) -> Option<String> {
-        compile::ir_text(&self.program, &self.maker.target, self.maker.width).ok()
-    }
-
-    fn asm(&self) -> Option<String> {
-        compile::assembly(&self.program, &self.maker.target, self.maker.width).ok()
-    }
 }
 
 impl Kernel {
     /// The kernel of a program whose functions `code` holds, however it came by them.
-    pub(crate) fn new(code: Code, program: &Program, maker: Maker) -> Kernel {
-        Kernel {
-            code,
-            cost: cost(&program.body),
-            instructions: program.inst_count(),
-            reductions: program.reductions(),
-            outputs: outputs(program),
-            targets: private::targets(program),
-            program: program.clone(),
-            maker,
-        }
+    pub(crate) fn new(code: Code, outline: Outline, maker: Maker) -> Kernel {
+        let (outputs, targets) = (outputs(&outline), private::targets(&outline));
+        Kernel { code, outline, outputs, targets, maker }
     }
 
     fn function(&self, which: usize) -> Entry {
@@ -150,7 +125,7 @@ impl Kernel {
 
     /// The arguments as the code reads them.
     fn arguments(&self, args: &[Arg]) -> Result<Vec<[u64; 2]>, Error> {
-        let params = &self.program.params;
+        let params = &self.outline.params;
         if params.len() != args.len() {
             let message = format!("{} arguments for {} parameters", args.len(), params.len());
             return Err(Error::Execution(message));
@@ -202,11 +177,11 @@ impl Kernel {
 
     /// Roughly the vector instructions of a launch.
     fn work(&self, lanes: u64) -> u64 {
-        lanes.saturating_mul(self.cost) / u64::from(self.maker.width)
+        lanes.saturating_mul(self.outline.cost) / u64::from(self.maker.width)
     }
 
     fn share(&self, lanes: u64) -> Share {
-        if self.instructions > DEEP_FRAME {
+        if self.outline.instructions > DEEP_FRAME {
             Share::Workers
         } else if self.work(lanes) < SMALL_LAUNCH {
             Share::Caller
@@ -217,21 +192,21 @@ impl Kernel {
 
     /// The final value of each reduction.
     fn totals(&self, chunks: Vec<AtomicU64>) -> Vec<u64> {
-        let count = self.reductions.len();
+        let count = self.outline.reductions.len();
         let chunks: Vec<u64> = chunks.into_iter().map(AtomicU64::into_inner).collect();
         let of = |which| chunks.iter().skip(which).step_by(count).copied().collect();
-        let each = self.reductions.iter().enumerate();
+        let each = self.outline.reductions.iter().enumerate();
         each.map(|(which, &(combine, ty))| fold_chunk_results(combine, ty, of(which))).collect()
     }
 }
 
 /// What every lane stores to, if it may do so past the caches.
-fn outputs(program: &Program) -> Vec<(ParamId, usize)> {
-    if !may_stream(program) {
+fn outputs(outline: &Outline) -> Vec<(ParamId, usize)> {
+    if !may_stream(outline) {
         return Vec::new();
     }
-    let stores = program.body.insts.iter().filter(|inst| inst.op == Op::Store);
-    stores.map(|inst| (inst.param(), program.params[inst.param().index()].dtype.size())).collect()
+    let size = |param: &ParamId| outline.params[param.index()].dtype.size();
+    outline.lane_outputs.iter().map(|param| (*param, size(param))).collect()
 }
 
 /// Makes what this thread stored past the caches visible before what it does next.
@@ -241,13 +216,4 @@ fn order_streamed_stores() {
     unsafe {
         std::arch::x86_64::_mm_sfence();
     }
-}
-
-/// Roughly the instructions that one lane executes: those in a loop count eightfold.
-fn cost(block: &Block) -> u64 {
-    let inst = |i: &jit_core::ir::Inst| {
-        let nested: u64 = i.blocks.iter().map(cost).fold(0, u64::saturating_add);
-        nested.saturating_mul(if i.op == Op::Loop { 8 } else { 1 }).saturating_add(1)
-    };
-    block.insts.iter().map(inst).fold(0, u64::saturating_add)
 }

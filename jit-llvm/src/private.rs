@@ -8,8 +8,8 @@
 use std::slice;
 
 use jit_core::dtype::DType;
-use jit_core::ir::{Block, Inst, ParamId, Program};
-use jit_core::op::{Class, Op, scalar};
+use jit_core::ir::{Outline, ParamId};
+use jit_core::op::{Op, scalar};
 
 /// A parameter that lanes do nothing with but combine values into it by one op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,46 +20,12 @@ pub(crate) struct Target {
 }
 
 /// The parameters of a program of which threads may have copies.
-pub(crate) fn targets(program: &Program) -> Vec<Target> {
-    let mut uses = vec![Use::None; program.params.len()];
-    look(&program.body, &mut uses);
-    program.finish.iter().for_each(|finish| look(finish, &mut uses));
-    let target = |(k, used): (usize, &Use)| match *used {
-        Use::Combining(combine) => {
-            let dtype = program.params[k].dtype;
-            combines(combine, dtype).then_some(Target { param: ParamId(k as u32), combine, dtype })
-        }
-        _ => None,
+pub(crate) fn targets(outline: &Outline) -> Vec<Target> {
+    let target = |&(param, combine): &(ParamId, Op)| {
+        let dtype = outline.params[param.index()].dtype;
+        combines(combine, dtype).then_some(Target { param, combine, dtype })
     };
-    uses.iter().enumerate().filter_map(target).collect()
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    None,
-    Combining(Op),
-    Other,
-}
-
-fn look(block: &Block, uses: &mut [Use]) {
-    for inst in &block.insts {
-        inst.blocks.iter().for_each(|nested| look(nested, uses));
-        if let Some(param) = touched(inst) {
-            let used = match inst.op.combine().filter(|_| inst.op.class() == Class::Effect) {
-                Some(combine) => Use::Combining(combine),
-                None => Use::Other,
-            };
-            let known = &mut uses[param.index()];
-            *known = if *known == Use::None || *known == used { used } else { Use::Other };
-        }
-    }
-}
-
-/// The parameter that an instruction names.
-fn touched(inst: &Inst) -> Option<ParamId> {
-    let names = matches!(inst.op.class(), Class::Read | Class::Effect)
-        || matches!(inst.op, Op::Param | Op::Load | Op::LoadScalar | Op::Store);
-    names.then(|| inst.param())
+    outline.combined.iter().filter_map(target).collect()
 }
 
 /// One thread's copies, and the arguments that name them.
@@ -211,7 +177,7 @@ mod tests {
         );
         let program = jit_core::ir::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert!(program.params.iter().all(|p| p.kind == ParamKind::InOut));
-        targets(&program).iter().map(|t| t.param.0).collect()
+        targets(&program.outline()).iter().map(|t| t.param.0).collect()
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Target {
         }
     }
 
-    /// A code generator for it. It is not `Send`: each compilation makes its own.
+    /// A code generator for it. It is not `Send`.
     pub(crate) fn machine(&self) -> Result<TargetMachine, Error> {
         let triple = TargetTriple::create(&self.triple);
         let target = LlvmTarget::from_triple(&triple).map_err(|e| no_target(&e.to_string()))?;
@@ -92,6 +92,13 @@ impl Target {
         target
             .create_target_machine_from_options(&triple, options)
             .ok_or_else(|| no_target("LLVM has no code generator for it"))
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // All else follows from these.
+        write!(f, "{} {} {}", self.triple, self.cpu, self.features)
     }
 }
 

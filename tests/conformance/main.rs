@@ -5,6 +5,7 @@ mod devices;
 mod failures;
 mod file_cases;
 mod host;
+mod kernel_files;
 mod launch;
 mod mathematics;
 mod memory;

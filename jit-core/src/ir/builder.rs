@@ -21,6 +21,14 @@ impl Builder {
         Builder { program: Program::default(), open: vec![Block::default()] }
     }
 
+    /// A builder with the body's block open, and room for so many instructions in it.
+    pub fn with_capacity(insts: usize) -> Self {
+        let mut builder = Builder::new();
+        builder.innermost().insts.reserve(insts);
+        builder.program.values.reserve(insts);
+        builder
+    }
+
     /// A builder that appends to a copy of nothing but the value types of `program`: for passes that make
     /// instructions to be spliced into it. Returned by [`into_block`](Self::into_block).
     pub fn extending(program: Program) -> Self {

@@ -33,6 +33,7 @@
 //! [`verify`] is the list of what must hold; after it says Ok, code generation does not panic.
 
 mod builder;
+mod outline;
 mod parse;
 mod print;
 mod structure;
@@ -41,6 +42,7 @@ mod verify;
 use smallvec::SmallVec;
 
 pub use builder::Builder;
+pub use outline::Outline;
 pub use parse::{parse, parse_constant};
 pub use structure::Hole;
 pub(crate) use structure::is_special;

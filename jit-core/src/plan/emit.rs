@@ -1,6 +1,6 @@
 //! The program of one stage.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use super::schedule::{Schedule, StageKey};
@@ -13,11 +13,13 @@ use crate::trace::NodeId;
 /// Builds the kernel of a stage.
 pub(super) fn emit(schedule: &Schedule<'_>, key: StageKey) -> Stage {
     let work = &schedule.stages[&key];
+    // Most programs are long because they are the only one.
+    let expected = schedule.topological.len() / schedule.stages.len();
     let mut emitter = Emitter {
         schedule,
         key,
-        builder: Builder::new(),
-        values: FxHashMap::default(),
+        builder: Builder::with_capacity(expected),
+        values: FxHashMap::with_capacity_and_hasher(expected, FxBuildHasher),
         params: FxHashMap::default(),
         memories: FxHashMap::default(),
         args: Vec::new(),

@@ -1,87 +1,52 @@
-//! Kernels by structure.
+//! Kernels in memory, by the structure of their programs.
 //!
-//! The key of an entry is the program with its literals as holes. The first compilation bakes the literals in; when
+//! A structure is a program's canonical words, with its literals as holes. The first compilation bakes the literals in; when
 //! the structure is seen again with other values, all float literals and the integer ones that differ become
 //! scalar parameters. Literals in specialising positions (divisor, shift amount, mask, trip bound) stay baked for
 //! up to [`SPECIALISED_VALUES`] values. So a changing scalar costs one more compilation, not one each.
+//!
+//! Code holds executable memory, of which a process has a limited number of pieces: beyond [`MAX_LOADED`] kernels those
+//! launched longest ago lose theirs, and get it again (from disk, or compiled) when they are launched. Structures
+//! without plans go when there are too many of them; [`Structures`] says which.
 
-use std::collections::hash_map::Entry as MapEntry;
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use xxhash_rust::xxh3::xxh3_128;
 
-use crate::backend::{Arg, Backend, CompiledKernel};
-use crate::error::Error;
-use crate::ir::{Hole, Program, verify};
-use crate::passes::{self, Bounds};
-use crate::runtime::{CacheOutcome, FloatMode};
+use crate::backend::Arg;
+use crate::ir::{Hole, Program};
+use crate::op::Op;
+use crate::runtime::compiler::{Code, Loaded};
+use crate::runtime::structures::Structures;
 
 /// How many values of one specialising literal are baked in before it becomes a parameter.
 pub(crate) const SPECIALISED_VALUES: usize = 4;
 
+/// How many kernels of a device may be loaded.
+pub(crate) const MAX_LOADED: usize = 2048;
+
+/// How many words of structures a device keeps: some 32 MiB, and a few times that in programs.
+const MAX_WORDS: usize = 1 << 22;
+
 /// All kernels of a device.
+#[derive(Default)]
 pub(crate) struct KernelCache {
-    float_mode: FloatMode,
-    entries: FxHashMap<u128, Vec<Arc<KernelEntry>>>,
+    entries: Structures<KernelEntry>,
     count: u64,
-}
-
-impl KernelCache {
-    /// An empty cache of kernels compiled in that mode.
-    pub(crate) fn new(float_mode: FloatMode) -> KernelCache {
-        KernelCache { float_mode, entries: FxHashMap::default(), count: 0 }
-    }
-
-    /// The entry of a program's structure; `holes` gets the program's literals in the entry's order.
-    pub(crate) fn entry(&mut self, program: Program, holes: &mut Vec<Hole>) -> Arc<KernelEntry> {
-        let mut words = Vec::new();
-        holes.clear();
-        program.canonical_words(&mut words, holes);
-        let hash = xxh3_128(bytemuck::cast_slice(&words));
-        let same_hash = match self.entries.entry(hash) {
-            MapEntry::Occupied(o) => o.into_mut(),
-            MapEntry::Vacant(v) => v.insert(Vec::new()),
-        };
-        if let Some(found) = same_hash.iter().find(|e| e.words == words) {
-            return Arc::clone(found);
-        }
-        self.count += 1;
-        let seen = vec![SmallVec::new(); holes.len()];
-        let entry = Arc::new(KernelEntry {
-            number: self.count,
-            float_mode: self.float_mode,
-            words,
-            template: program,
-            holes: holes.clone(),
-            state: Mutex::new(State { variants: Vec::new(), seen }),
-        });
-        same_hash.push(Arc::clone(&entry));
-        entry
-    }
-
-    /// Number of structures.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.values().map(Vec::len).sum()
-    }
-
-    /// Forgets all kernels; launches in flight keep theirs.
-    pub(crate) fn clear(&mut self) {
-        self.entries.clear();
-    }
+    words: Vec<u64>,
 }
 
 /// One structure.
 pub(crate) struct KernelEntry {
     /// Counts structures of a device from 1.
     pub(crate) number: u64,
-    float_mode: FloatMode,
-    words: Vec<u64>,
+    pub(crate) words: Arc<[u64]>,
+    /// The only copy of the program; what backends get is made from it.
     template: Program,
-    holes: Vec<Hole>,
+    pub(crate) holes: Vec<Hole>,
     state: Mutex<State>,
 }
 
@@ -91,89 +56,104 @@ struct State {
     seen: Vec<SmallVec<[u64; SPECIALISED_VALUES]>>,
 }
 
-/// One compilation of a structure.
+/// A structure with values for some of its holes.
 pub(crate) struct Variant {
     /// For each hole its value, or none if it is a parameter.
-    baked: Vec<Option<u64>>,
-    /// The program as the backend got it.
-    pub(crate) program: Program,
-    kernel: Arc<dyn CompiledKernel>,
-    /// Without the assumptions about lengths that `program` rests on; made when one fails to hold.
-    checked: OnceLock<Arc<dyn CompiledKernel>>,
+    pub(crate) baked: Vec<Option<u64>>,
+    /// Why it was made.
+    pub(crate) why: String,
+    /// For memory as long as the program assumes.
+    pub(crate) code: Code,
+    /// Without assumptions about lengths; made when one fails to hold.
+    pub(crate) checked: Code,
+    /// When it was last asked for, by the compiler's clock.
+    pub(crate) used: AtomicU64,
 }
 
-impl Variant {
-    /// Appends the values that are parameters to the arguments.
-    pub(crate) fn push_literals(&self, values: &[u64], args: &mut Vec<Arg>) {
-        let open = self.baked.iter().zip(values).filter(|(baked, _)| baked.is_none());
-        args.extend(open.map(|(_, &value)| Arg::Scalar(value)));
+impl KernelCache {
+    /// The entry of a program's structure; `holes` gets the program's literals in the entry's order.
+    pub(crate) fn entry(&mut self, program: Program, holes: &mut Vec<Hole>) -> Arc<KernelEntry> {
+        self.words.clear();
+        holes.clear();
+        program.canonical_words(&mut self.words, holes);
+        let count = &mut self.count;
+        self.entries.get_or_insert_with(&self.words, |words| {
+            *count += 1;
+            let state = State { variants: Vec::new(), seen: vec![SmallVec::new(); holes.len()] };
+            KernelEntry {
+                number: *count,
+                words: Arc::clone(words),
+                template: program,
+                holes: holes.clone(),
+                state: Mutex::new(state),
+            }
+        })
+    }
+
+    /// Number of structures.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether structures that no plan holds should be more.
+    pub(crate) fn is_over_full(&self) -> bool {
+        self.entries.weight() > MAX_WORDS
+    }
+
+    /// Forgets structures that no plan holds if there are too many. The caller drops them where that may take time.
+    pub(crate) fn evict_structures(&mut self) -> Vec<Arc<KernelEntry>> {
+        self.entries.evict(MAX_WORDS)
+    }
+
+    /// With more than `most` kernels loaded, unloads those launched longest ago until three quarters of `most` are left, but
+    /// for what is being launched. The caller drops what it gets where that may take time.
+    pub(crate) fn unload(&self, loaded: usize, most: usize) -> Vec<Arc<Loaded>> {
+        if loaded <= most {
+            return Vec::new();
+        }
+        let mut variants: Vec<Arc<Variant>> = Vec::new();
+        self.entries.iter().for_each(|entry| variants.extend(entry.state.lock().variants.iter().cloned()));
+        // Relaxed: a launch that is noted late costs at most a reload.
+        variants.sort_by_cached_key(|variant| variant.used.load(Ordering::Relaxed));
+        let codes = variants.iter().flat_map(|variant| [&variant.code, &variant.checked]);
+        codes.filter_map(Code::unload).take(loaded - most * 3 / 4).collect()
     }
 }
 
 impl KernelEntry {
-    /// The kernel for these values of the holes, compiled if need be.
-    pub(crate) fn variant(
-        &self,
-        backend: &dyn Backend,
-        values: &[u64],
-    ) -> Result<(Arc<Variant>, CacheOutcome, Duration), Error> {
+    /// The variant for these values of the holes: one that there is, or a new one without code.
+    pub(crate) fn variant(&self, values: &[u64]) -> Arc<Variant> {
         let mut state = self.state.lock();
         let fits = |v: &&Arc<Variant>| v.baked.iter().zip(values).all(|(b, v)| b.is_none_or(|b| b == *v));
         if let Some(found) = state.variants.iter().find(fits) {
-            return Ok((Arc::clone(found), CacheOutcome::Hit, Duration::ZERO));
+            return Arc::clone(found);
         }
-        let why = if state.variants.is_empty() { "new structure" } else { "other literal values" };
+        let first = state.variants.is_empty();
         let baked = state.choose(&self.holes, values);
-        let start = Instant::now();
-        let program = self.lowered(backend, &baked, true)?;
-        let kernel = backend.compile(&program)?;
-        let compile_time = start.elapsed();
-        let variant = Arc::new(Variant { baked, program, kernel, checked: OnceLock::new() });
-        state.variants.push(Arc::clone(&variant));
-        let promoted = variant.baked.iter().filter(|b| b.is_none()).count();
-        let why =
-            if promoted == 0 { why.to_owned() } else { format!("{why}; {promoted} of them now parameters") };
-        Ok((variant, CacheOutcome::Miss(why), compile_time))
-    }
-
-    /// The kernel of a variant that these arguments allow: the one without bounds tests if the memory is as long
-    /// as that one assumes.
-    pub(crate) fn kernel(
-        &self,
-        backend: &dyn Backend,
-        variant: &Variant,
-        args: &[Arg],
-        lanes: u64,
-    ) -> Result<(Arc<dyn CompiledKernel>, CacheOutcome, Duration), Error> {
-        let hit = |kernel: &Arc<dyn CompiledKernel>| (Arc::clone(kernel), CacheOutcome::Hit, Duration::ZERO);
-        let holds = variant.program.params.iter().zip(args).all(|(param, arg)| match arg {
-            Arg::Scalar(_) => true,
-            Arg::Memory { len, .. } => *len >= param.min_len && (!param.spans_lanes || *len >= lanes),
+        let promoted = baked.iter().filter(|b| b.is_none()).count();
+        let why = match (first, promoted) {
+            (true, _) => "new structure".to_owned(),
+            (false, 0) => "other literal values".to_owned(),
+            (false, _) => format!("other literal values; {promoted} of them now parameters"),
+        };
+        let variant = Arc::new(Variant {
+            baked,
+            why,
+            code: Code::default(),
+            checked: Code::default(),
+            used: AtomicU64::new(0),
         });
-        if holds {
-            return Ok(hit(&variant.kernel));
-        }
-        if let Some(kernel) = variant.checked.get() {
-            return Ok(hit(kernel));
-        }
-        let start = Instant::now();
-        let program = self.lowered(backend, &variant.baked, false)?;
-        let kernel = backend.compile(&program)?;
-        let why = CacheOutcome::Miss("memory shorter than the first kernel assumed".to_owned());
-        Ok((Arc::clone(variant.checked.get_or_init(|| kernel)), why, start.elapsed()))
+        state.variants.push(Arc::clone(&variant));
+        variant
     }
 
-    fn lowered(
-        &self,
-        backend: &dyn Backend,
-        baked: &[Option<u64>],
-        assume_lengths: bool,
-    ) -> Result<Program, Error> {
+    /// The program of a variant, as it is before the passes.
+    pub(crate) fn program(&self, baked: &[Option<u64>]) -> Program {
         let mut program = self.template.clone();
         let filled = self.holes.iter().zip(baked);
         let values: FxHashMap<_, _> = filled.clone().filter_map(|(h, b)| Some((h.value, (*b)?))).collect();
         program.for_each_inst_mut(&mut |inst| {
-            if inst.op == crate::op::Op::Literal
+            if inst.op == Op::Literal
                 && let Some(&bits) = values.get(&inst.result())
             {
                 inst.imm = bits;
@@ -181,12 +161,15 @@ impl KernelEntry {
         });
         let open: Vec<_> = filled.filter(|(_, b)| b.is_none()).map(|(h, _)| h.value).collect();
         program.promote(&open);
-        verify(&program)?;
-        let bounds = if assume_lengths { Bounds::default() } else { Bounds::Off };
-        let contract = self.float_mode == FloatMode::Contract;
-        let options = passes::Options { contract, bounds };
-        passes::run(&mut program, backend.caps().passes, &options, &mut |_, _| {});
-        Ok(program)
+        program
+    }
+}
+
+impl Variant {
+    /// Appends the values that are parameters to the arguments.
+    pub(crate) fn push_literals(&self, values: &[u64], args: &mut Vec<Arg>) {
+        let open = self.baked.iter().zip(values).filter(|(baked, _)| baked.is_none());
+        args.extend(open.map(|(_, &value)| Arg::Scalar(value)));
     }
 }
 

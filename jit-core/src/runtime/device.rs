@@ -9,10 +9,10 @@ use crate::backend::{Backend, Caps, DeviceKind};
 use crate::error::Error;
 use crate::interp::{Interpreter, Mode};
 use crate::runtime::batch::Work;
-use crate::runtime::cache::Variant;
+use crate::runtime::cache::{KernelEntry, Variant};
 use crate::runtime::pool::Pool;
 use crate::runtime::stream::Streams;
-use crate::runtime::{Event, History, KernelRecord, Planner, Stream, TraceLock};
+use crate::runtime::{Compiler, DiskCacheOptions, Event, History, KernelRecord, Planner, Stream, TraceLock};
 use crate::trace::Trace;
 
 /// A device. Cheap to copy; lives as long as the process.
@@ -35,6 +35,8 @@ pub struct DeviceOptions {
     pub memory_budget: Option<usize>,
     /// What compiling may do to float arithmetic.
     pub float_mode: FloatMode,
+    /// Where compiled kernels are kept between processes; none: nowhere.
+    pub disk_cache: Option<DiskCacheOptions>,
 }
 
 /// What compiling may do to float arithmetic.
@@ -56,6 +58,7 @@ impl Default for DeviceOptions {
             cache_bytes: 1 << 30,
             memory_budget: None,
             float_mode: FloatMode::Strict,
+            disk_cache: None,
         }
     }
 }
@@ -63,13 +66,14 @@ impl Default for DeviceOptions {
 pub(crate) struct Shared {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) options: DeviceOptions,
+    pub(crate) compiler: Compiler,
     pub(crate) pool: Pool,
     pub(crate) streams: Streams,
     pub(crate) history: Mutex<History>,
     /// Taken after the trace's lock.
     pub(crate) planner: Mutex<Planner>,
     /// What the last kernel launched was compiled from.
-    pub(crate) last: Mutex<Option<Arc<Variant>>>,
+    pub(crate) last: Mutex<Option<(Arc<KernelEntry>, Arc<Variant>)>>,
     pub(crate) trace: TraceLock,
     number: u64,
 }
@@ -81,11 +85,12 @@ impl Device {
     pub fn new(backend: Arc<dyn Backend>, options: DeviceOptions) -> Device {
         let trace = Trace::new(options.simplify);
         let device = Device(Box::leak(Box::new(Shared {
+            compiler: Compiler::new(Arc::clone(&backend), &options),
             backend,
             pool: Pool::new(options.cache_bytes, options.memory_budget),
             streams: Streams::new(),
             history: Mutex::default(),
-            planner: Mutex::new(Planner::new(options.float_mode)),
+            planner: Mutex::default(),
             last: Mutex::default(),
             trace: TraceLock::new(trace),
             options,
@@ -135,7 +140,9 @@ impl Device {
 
     /// The program of the last kernel launched, as the backend got it.
     pub fn last_program(&self) -> Option<crate::ir::Program> {
-        self.0.last.lock().as_ref().map(|v| v.program.clone())
+        let last = self.0.last.lock().clone();
+        let (entry, variant) = last?;
+        self.0.compiler.program(&entry, &variant).ok()
     }
 
     /// Makes the host wait for everything submitted so far, on any stream.

@@ -6,38 +6,40 @@
 //! before anybody can see its results, so work on them comes later in every order.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use xxhash_rust::xxh3::xxh3_128;
 
 use crate::backend::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::ir::{ParamKind, Program};
+use crate::ir::{Outline, ParamKind};
 use crate::op::Class;
 use crate::plan::{self, Canonical, Memory, Source, Step};
 use crate::runtime::batch::{Span, Work};
-use crate::runtime::cache::KernelEntry;
+use crate::runtime::cache::{KernelEntry, MAX_LOADED};
+use crate::runtime::compiler::PreparedKernel;
 use crate::runtime::flight::{Flight, Landing};
 use crate::runtime::pool::Reuse;
 use crate::runtime::stream::Ticket;
-use crate::runtime::{CacheOutcome, Device, FloatMode, KernelCache, KernelRecord, Storage, Stream};
+use crate::runtime::structures::Structures;
+use crate::runtime::{CacheOutcome, Device, KernelCache, KernelRecord, Storage, Stream};
 use crate::trace::{NodeId, Trace};
 
-/// What planning remembers of a device: plans and kernels by structure, and buffers that are reused. Locked only by who has
-/// locked the trace.
+/// What planning remembers of a device: plans and kernels by structure, and buffers that are reused. Locked by who has
+/// locked the trace, or briefly by who locks nothing else.
+#[derive(Default)]
 pub(crate) struct Planner {
     canonical: Canonical,
-    plans: FxHashMap<u128, Vec<Arc<CachedPlan>>>,
+    plans: Structures<CachedPlan>,
     kernels: KernelCache,
 }
 
-/// After so many plans the memory of plans and kernels starts anew.
-const MAX_PLANS: usize = 4096;
+/// How many words of canonical forms are kept: 32 MiB.
+const MAX_WORDS: usize = 1 << 22;
 
 struct CachedPlan {
-    words: Vec<u64>,
     steps: Vec<CachedStep>,
     slots: Vec<(DType, u32)>,
     evaluated: Vec<(u32, Memory)>,
@@ -51,6 +53,8 @@ enum CachedStep {
 /// What a plan refers to, taken while the trace was locked.
 struct Snapshot {
     plan: Arc<CachedPlan>,
+    /// The plan was made for this evaluation.
+    is_new: bool,
     /// The plan's evaluated nodes; the flight retains them.
     evaluated: SmallVec<[NodeId; 4]>,
     leaves: SmallVec<[(u32, Arc<Storage>); 4]>,
@@ -66,6 +70,8 @@ struct LaunchData {
     counts: Vec<u64>,
 }
 
+type Forgotten = (Vec<Arc<CachedPlan>>, Vec<Arc<KernelEntry>>);
+
 /// What planning found.
 enum Planned {
     /// There is nothing to do.
@@ -77,6 +83,17 @@ enum Planned {
 
 /// Launches whatever the roots still need, on a stream. Does not wait for a device.
 pub(crate) fn evaluate(device: Device, roots: &[NodeId], stream: &Stream) -> Result<(), Error> {
+    let result = launch(device, roots, stream);
+    let shared = device.shared();
+    if shared.compiler.loaded() > MAX_LOADED {
+        let unloaded = shared.planner.lock().kernels.unload(shared.compiler.loaded(), MAX_LOADED);
+        drop(unloaded);
+    }
+    shared.compiler.report_trouble();
+    result
+}
+
+fn launch(device: Device, roots: &[NodeId], stream: &Stream) -> Result<(), Error> {
     let planner = &device.shared().planner;
     let (snapshot, flight) = loop {
         match device.with_trace(|trace| planner.lock().plan(device, trace, roots)) {
@@ -94,16 +111,14 @@ pub(crate) fn evaluate(device: Device, roots: &[NodeId], stream: &Stream) -> Res
     // Others may go on before a small batch runs here.
     drop(flight);
     drop(ticket);
+    if snapshot.is_new {
+        let forgotten = planner.lock().forget();
+        drop(forgotten);
+    }
     Ok(())
 }
 
 impl Planner {
-    /// Empty caches for kernels compiled in that mode.
-    pub(crate) fn new(float_mode: FloatMode) -> Planner {
-        let (canonical, plans) = (Canonical::default(), FxHashMap::default());
-        Planner { canonical, plans, kernels: KernelCache::new(float_mode) }
-    }
-
     /// Number of kernel structures.
     pub(crate) fn kernels(&self) -> usize {
         self.kernels.len()
@@ -119,8 +134,10 @@ impl Planner {
         if let Some(earlier) = trace.flight_among(&self.canonical.order) {
             return Planned::Busy(earlier);
         }
+        let plans = self.plans.len();
         let plan = self.cached_plan(trace, &roots, device.shared().options.fuse);
-        let snapshot = Snapshot::new(trace, plan, &self.canonical.order);
+        let is_new = self.plans.len() > plans;
+        let snapshot = Snapshot::new(trace, plan, is_new, &self.canonical.order);
         let mut marked: Vec<NodeId> = snapshot.evaluated.to_vec();
         if self.canonical.has_effects() {
             let effect = |id: &NodeId| matches!(trace.node(*id).op.class(), Class::Effect | Class::Region);
@@ -131,38 +148,42 @@ impl Planner {
     }
 
     fn cached_plan(&mut self, trace: &Trace, roots: &[NodeId], fuse: bool) -> Arc<CachedPlan> {
-        let hash = xxh3_128(bytemuck::cast_slice(&self.canonical.words));
-        let same_hash = self.plans.get(&hash);
-        if let Some(found) = same_hash.and_then(|s| s.iter().find(|p| p.words == self.canonical.words)) {
-            return Arc::clone(found);
+        let Planner { canonical, plans, kernels } = self;
+        plans.get_or_insert_with(&canonical.words, |_| {
+            let plan = plan::plan(trace, canonical, roots, fuse);
+            let mut steps = Vec::new();
+            let mut holes = Vec::new();
+            for step in plan.steps {
+                steps.push(match step {
+                    Step::Copy { from, to } => CachedStep::Copy { from, to },
+                    Step::Launch(stage) => {
+                        let numbers: FxHashMap<_, _> = stage.literals.iter().copied().collect();
+                        let kernel = kernels.entry(stage.program, &mut holes);
+                        let literals = holes.iter().map(|h| numbers[&h.value]).collect();
+                        CachedStep::Launch { kernel, literals, args: stage.args, lanes: stage.lanes }
+                    }
+                });
+            }
+            CachedPlan { steps, slots: plan.slots, evaluated: plan.evaluated }
+        })
+    }
+
+    /// Takes plans and structures out while there are too many. The caller drops them where that may take time.
+    fn forget(&mut self) -> Forgotten {
+        let mut plans = self.plans.evict(MAX_WORDS);
+        let mut structures = Vec::new();
+        if self.kernels.is_over_full() {
+            // Plans hold structures.
+            plans.extend(self.plans.evict(self.plans.weight() / 2));
+            plans.clear();
+            structures = self.kernels.evict_structures();
         }
-        if self.plans.len() >= MAX_PLANS {
-            self.plans.clear();
-            self.kernels.clear();
-        }
-        let plan = plan::plan(trace, &self.canonical, roots, fuse);
-        let mut steps = Vec::new();
-        let mut holes = Vec::new();
-        for step in plan.steps {
-            steps.push(match step {
-                Step::Copy { from, to } => CachedStep::Copy { from, to },
-                Step::Launch(stage) => {
-                    let numbers: FxHashMap<_, _> = stage.literals.iter().copied().collect();
-                    let kernel = self.kernels.entry(stage.program, &mut holes);
-                    let literals = holes.iter().map(|h| numbers[&h.value]).collect();
-                    CachedStep::Launch { kernel, literals, args: stage.args, lanes: stage.lanes }
-                }
-            });
-        }
-        let words = self.canonical.words.clone();
-        let cached = Arc::new(CachedPlan { words, steps, slots: plan.slots, evaluated: plan.evaluated });
-        self.plans.entry(hash).or_default().push(Arc::clone(&cached));
-        cached
+        (plans, structures)
     }
 }
 
 impl Snapshot {
-    fn new(trace: &Trace, plan: Arc<CachedPlan>, order: &[NodeId]) -> Snapshot {
+    fn new(trace: &Trace, plan: Arc<CachedPlan>, is_new: bool, order: &[NodeId]) -> Snapshot {
         let node = |number: u32| trace.node(order[number as usize]);
         let mut leaves = SmallVec::<[(u32, Arc<Storage>); 4]>::new();
         let mut seen = FxHashMap::default();
@@ -198,7 +219,7 @@ impl Snapshot {
         leaves.sort_unstable_by_key(|&(number, _)| number);
         let slot_sizes = plan.slots.iter().map(|&(_, number)| node(number).size).collect();
         let evaluated = plan.evaluated.iter().map(|&(n, _)| order[n as usize]).collect();
-        Snapshot { plan, evaluated, leaves, slot_sizes, launches }
+        Snapshot { plan, is_new, evaluated, leaves, slot_sizes, launches }
     }
 
     fn storage<'a>(&'a self, slots: &'a [Arc<Storage>], memory: Memory) -> &'a Arc<Storage> {
@@ -215,7 +236,13 @@ impl Snapshot {
     /// the plan's slots.
     fn submit(&self, device: Device, stream: &Stream) -> Result<(Ticket, Vec<Arc<Storage>>), Error> {
         let shared = device.shared();
-        let backend = &*shared.backend;
+        let entries = self.plan.steps.iter().filter_map(|step| match step {
+            CachedStep::Launch { kernel, .. } => Some(&**kernel),
+            CachedStep::Copy { .. } => None,
+        });
+        let wanted: SmallVec<[_; 4]> =
+            entries.zip(&self.launches).map(|(entry, data)| (entry, &*data.literals)).collect();
+        let mut kernels = shared.compiler.prepare(&wanted).into_iter();
         let mut work = Vec::new();
         let slots = self.allocate(device, stream, &mut work)?;
         let storage = |memory: Memory| self.storage(&slots, memory);
@@ -233,37 +260,28 @@ impl Snapshot {
                 }
                 CachedStep::Launch { kernel: entry, args: sources, .. } => {
                     let data = launches.next().expect("one snapshot a launch");
-                    let (variant, mut cache, mut compile_time) = entry.variant(backend, &data.literals)?;
+                    let mut prepared = kernels.next().expect("one kernel a launch")?;
                     let mut counts = data.counts.iter();
-                    let mut args = Vec::with_capacity(variant.program.params.len());
+                    let mut args = Vec::with_capacity(prepared.loaded.outline.params.len());
                     args.extend(sources.iter().map(|source| match *source {
                         Source::Memory(memory) => storage(memory).arg(),
                         Source::Count(_) => Arg::Scalar(*counts.next().expect("one count a source")),
                     }));
-                    variant.push_literals(&data.literals, &mut args);
-                    for (param, source) in variant.program.params.iter().zip(sources) {
+                    prepared.variant.push_literals(&data.literals, &mut args);
+                    shared.compiler.check_lengths(entry, &mut prepared, &args, data.lanes)?;
+                    let PreparedKernel { variant, loaded, cache, time } = prepared;
+                    let outline = &loaded.outline;
+                    for (param, source) in outline.params.iter().zip(sources) {
                         if let (ParamKind::InOut, &Source::Memory(memory @ Memory::Leaf(_))) =
                             (param.kind, source)
                         {
                             written.push(storage(memory));
                         }
                     }
-                    let (kernel, again, time) = entry.kernel(backend, &variant, &args, data.lanes)?;
-                    if cache == CacheOutcome::Hit {
-                        cache = again;
-                    }
-                    compile_time += time;
-                    effort = effort.saturating_add(launch_effort(&variant.program, data.lanes));
-                    records.push(record(
-                        device,
-                        entry.number,
-                        &variant.program,
-                        &args,
-                        data.lanes,
-                        cache,
-                        compile_time,
-                    ));
-                    last = Some(variant);
+                    effort = effort.saturating_add(launch_effort(outline, data.lanes));
+                    records.push(record(device, entry.number, outline, &args, data.lanes, cache, time));
+                    last = Some((Arc::clone(entry), variant));
+                    let kernel = Arc::clone(&loaded.kernel);
                     work.push(Work::Kernel { kernel, args, lanes: data.lanes });
                 }
             }
@@ -317,22 +335,20 @@ const POISON: u8 = 0xc7;
 /// Work up to this many instructions times lanes is done by the submitting thread: handing it over costs more.
 const SMALL: u64 = 1 << 14;
 
-fn launch_effort(program: &Program, lanes: u64) -> u64 {
-    let mut loops = false;
-    program.for_each_inst(&mut |inst| loops |= inst.op == crate::op::Op::Loop);
-    if loops { u64::MAX } else { lanes.saturating_mul(program.inst_count() as u64) }
+fn launch_effort(outline: &Outline, lanes: u64) -> u64 {
+    if outline.has_loop { u64::MAX } else { lanes.saturating_mul(outline.instructions) }
 }
 
 fn record(
     device: Device,
     kernel: u64,
-    program: &Program,
+    outline: &Outline,
     args: &[Arg],
     lanes: u64,
     cache: CacheOutcome,
-    compile_time: std::time::Duration,
+    compile_time: Duration,
 ) -> KernelRecord {
-    let memories = program.params.iter().zip(args).filter_map(|(param, arg)| match arg {
+    let memories = outline.params.iter().zip(args).filter_map(|(param, arg)| match arg {
         Arg::Scalar(_) => None,
         Arg::Memory { len, .. } => Some((param, len * param.dtype.size() as u64)),
     });
@@ -342,7 +358,7 @@ fn record(
         kernel,
         backend: device.kind(),
         lanes,
-        ops: program.inst_count(),
+        ops: outline.instructions as usize,
         inputs: memories.clone().filter(|(p, _)| reads(p.kind)).count(),
         outputs: memories.clone().filter(|(p, _)| writes(p.kind)).count(),
         bytes: memories.map(|(_, bytes)| bytes).sum(),

@@ -75,8 +75,14 @@ impl Executor {
         }
     }
 
+    /// The next batch, if there is one.
+    #[cfg(all(test, loom))]
+    pub(crate) fn take(&self) -> Option<Event> {
+        self.queue.lock().ready.pop_front()
+    }
+
     /// The next batch, as soon as there is one.
-    fn next(&self) -> Event {
+    pub(crate) fn next(&self) -> Event {
         let mut queue = self.queue.lock();
         loop {
             if let Some(event) = queue.ready.pop_front() {

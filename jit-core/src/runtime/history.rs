@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use crate::backend::DeviceKind;
 
-/// Why a kernel had to be compiled, or that it had not.
+/// Where a kernel's code came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CacheOutcome {
     /// It was there.
     Hit,
+    /// Its code was compiled before, and was loaded from disk.
+    Disk,
     /// It was compiled: why.
     Miss(String),
 }
@@ -31,9 +33,9 @@ pub struct KernelRecord {
     pub outputs: usize,
     /// Bytes of the memory parameters (each once).
     pub bytes: u64,
-    /// Whether it had to be compiled.
+    /// Whether it had to be loaded or compiled.
     pub cache: CacheOutcome,
-    /// Time to compile; zero on a hit.
+    /// Time to load or compile; zero on a hit.
     pub compile_time: Duration,
 }
 

@@ -88,8 +88,8 @@ impl TraceLock {
         self.deferred.lock().push(dropped);
         // Whoever sees the flag sees the entry (the list has its own lock besides).
         self.has_deferred.swap(true, Ordering::SeqCst);
-        // The holder may have looked just before that. Should it look and miss the flag while this misses the lock's end,
-        // which no hardware does that orders its exclusive accesses, the next holder finds the note.
+        // The holder may have looked just before that. Were it to miss the flag and this to miss the end of its lock, which
+        // only a fence in every `unlock` could rule out on paper, the next holder would find the note.
         self.read_notes_later();
     }
 
@@ -167,23 +167,49 @@ impl Trace {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use crate::dtype::DType;
     use crate::interp::Mode;
     use crate::runtime::Device;
     use crate::trace::{BufferVar, Var};
 
     #[test]
-    fn what_is_dropped_while_the_trace_is_locked_goes_with_the_next_that_locks_it() {
+    fn what_is_dropped_while_the_trace_is_locked_goes_when_that_ends() {
         let device = Device::interpreter(Mode::Lowered);
         let lazy = Var::counter(device, DType::U32, 4).reduce(crate::op::Op::ReduceSum);
         let buffer = BufferVar::new(&Var::full(device, DType::F32, 0, 4));
+        let array = Var::upload(device, DType::U8, 3, &[1, 2, 3]).expect("memory");
+        let storage =
+            device.with_trace(|t| Arc::downgrade(t.storage(array.id()).expect("an evaluated array")));
         let live = device.with_trace(|trace| {
             // A drop that waited for the lock would never come back.
             drop(lazy);
             drop(buffer);
+            drop(array);
             trace.slab.live()
         });
-        assert_eq!(live, 3, "the lock's holder still sees them");
+        assert_eq!(live, 4, "the lock's holder still sees them");
+        // Nobody had to lock the trace again.
+        assert!(storage.upgrade().is_none(), "the memory is given back");
         assert_eq!(device.memory().nodes, 0);
+    }
+
+    #[test]
+    fn clones_and_their_drops_need_no_lock() {
+        let device = Device::interpreter(Mode::Lowered);
+        let lazy = Var::counter(device, DType::U32, 4).reduce(crate::op::Op::ReduceSum);
+        let buffer = BufferVar::new(&Var::full(device, DType::F32, 0, 4));
+        let lock = &device.shared().trace;
+        let trace = device.lock_trace();
+        drop((lazy.clone(), buffer.clone()));
+        let (other, more) = (lazy.clone(), lazy.clone());
+        drop(lazy);
+        drop(more);
+        assert!(lock.deferred.lock().is_empty(), "all were done with at once");
+        drop(other);
+        assert_eq!(lock.deferred.lock().len(), 1, "the last one waits for the lock's end");
+        device.unlock_trace(trace);
+        assert_eq!(device.memory().nodes, 1, "the buffer's");
     }
 }

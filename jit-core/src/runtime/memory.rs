@@ -23,6 +23,8 @@ pub struct MemoryStats {
     pub cached: u64,
     /// Kernel structures in the cache.
     pub kernels: usize,
+    /// Kernels whose code is loaded.
+    pub loaded: usize,
     /// The largest arrays in memory, largest first.
     pub holders: Vec<Holder>,
 }
@@ -55,7 +57,8 @@ impl Device {
             let kernels = shared.planner.lock().kernels();
             let nodes = trace.slab.live();
             let holders = trace.holders();
-            (MemoryStats { nodes, storages, bytes, cached: 0, kernels, holders: Vec::new() }, holders)
+            let loaded = shared.compiler.loaded();
+            (MemoryStats { nodes, storages, bytes, cached: 0, kernels, loaded, holders: Vec::new() }, holders)
         });
         holders.sort_by_key(|h| std::cmp::Reverse(h.bytes));
         holders.truncate(MOST_HOLDERS);

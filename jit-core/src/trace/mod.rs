@@ -9,12 +9,13 @@
 //! - `scope`: open and closed regions, and where a node belongs.
 //! - `simplify`: what is folded while tracing.
 //! - `region`: the closures of loops and branches. `var`, `buffer`: handles.
-//! - `fold`: the value of an op on literals. `dump`: the trace as text.
+//! - `fold`: the value of an op on literals. `dump`: the trace as text. `misuse`: what is said about mistakes.
 
 mod buffer;
 mod dump;
 mod fold;
 mod handles;
+mod misuse;
 mod node;
 mod region;
 mod scope;
@@ -31,10 +32,12 @@ use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 pub use buffer::BufferVar;
 pub(crate) use fold::fold;
 pub(crate) use handles::Anchor;
+pub(crate) use misuse::Misuse;
 pub use node::NodeId;
 pub(crate) use node::{IN_FLIGHT, Node, ORDERED};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
 pub(crate) use scope::ScopeKind;
+use simplify::may_simplify;
 pub(crate) use slab::{Key, Slab};
 pub use var::{Var, eval};
 
@@ -46,19 +49,6 @@ new_key_type! {
     /// A place: what a buffer's handles name.
     pub(crate) struct PlaceKey;
     pub(crate) struct StorageKey;
-}
-
-/// A mistake of the program that builds the trace; the public layer panics with it at the caller's line.
-///
-/// One word, so that a result with one costs the way without mistakes nothing.
-#[derive(Debug, Clone)]
-pub(crate) struct Misuse(#[expect(clippy::box_collection, reason = "see above")] Box<String>);
-
-impl Misuse {
-    #[cold]
-    pub(crate) fn new(message: String) -> Misuse {
-        Misuse(Box::new(message))
-    }
 }
 
 /// What a buffer's handles name: the current version of some memory.
@@ -302,7 +292,8 @@ impl Trace {
     ) -> Result<NodeId, Misuse> {
         let first = self.slab.get(args[0]);
         let (ty, mut size, mut scopes) = (first.dtype, first.size, first.scope);
-        let (mut same_type, mut literals) = (true, first.is_literal());
+        let mut same_type = true;
+        let (mut literals, mut known) = first.as_literal();
         for &arg in &args[1..] {
             let node = self.slab.get(arg);
             if node.size != size && node.size != 1 {
@@ -313,7 +304,9 @@ impl Trace {
             }
             same_type &= node.dtype == ty;
             scopes |= node.scope;
-            literals |= node.is_literal();
+            let (literal, bits) = node.as_literal();
+            literals += literal;
+            known |= bits;
         }
         let dtype = match op.uniform_type(N, ty) {
             Some(dtype) if same_type => dtype,
@@ -321,7 +314,7 @@ impl Trace {
         };
         let scope = if scopes == 0 { 0 } else { self.merged_scope(current, op, size, args)? };
         if self.simplify
-            && may_simplify(op, literals, &args)
+            && may_simplify(op, ty, &args, literals, known)
             && let Some(known) = self.simplified(op, dtype, size, &{ args }, at)
         {
             return Ok(known);
@@ -621,69 +614,6 @@ impl Trace {
         let node = self.node(id);
         node.is_literal() && node.payload == bits
     }
-
-    #[cold]
-    fn size_mismatch(&self, op: Op, args: &[NodeId]) -> Misuse {
-        Misuse::new(format!(
-            "`{}` on arrays of different sizes: {}; sizes must be equal or 1",
-            op.name(),
-            self.list(args)
-        ))
-    }
-
-    /// That a node is no lane's value inside a region.
-    pub(crate) fn check_top_level(&self, what: &str, id: NodeId) -> Result<(), Misuse> {
-        let scope = self.node(id).scope;
-        if scope == 0 {
-            return Ok(());
-        }
-        Err(Misuse::new(format!(
-            "{what} needs a value from outside of regions; this one (made at {}) belongs to a {}, return it from the closure",
-            self.made_at(&[id]),
-            self.scopes.describe(scope)
-        )))
-    }
-
-    fn width_mismatch(&self, op: Op, width: u64, size: u64) -> Misuse {
-        Misuse::new(format!(
-            "`{}` brings a value of {size} elements into a region of {width} lanes; sizes must be equal or 1",
-            op.name()
-        ))
-    }
-
-    fn foreign(&self, op: Op, arg: NodeId) -> Misuse {
-        Misuse::new(format!(
-            "`{}` uses a value (made at {}) of a {} that is not open here; return it from the closure instead",
-            op.name(),
-            self.made_at(&[arg]),
-            self.scopes.describe(self.node(arg).scope)
-        ))
-    }
-
-    /// Type, size and place of each operand, for messages.
-    fn list(&self, args: &[NodeId]) -> String {
-        let one = |&a: &NodeId| {
-            let node = self.node(a);
-            format!("{}[{}] made at {}", node.dtype, node.size, self.made_at(&[a]))
-        };
-        args.iter().map(one).collect::<Vec<_>>().join(", ")
-    }
-
-    pub(crate) fn made_at(&self, args: &[NodeId]) -> String {
-        let at = |a: &NodeId| self.slab.location(*a).to_string();
-        args.iter().map(at).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// Whether [`Trace::simplified`] could find anything: nothing about two different values that are not known.
-#[inline]
-fn may_simplify(op: Op, literals: bool, args: &[NodeId]) -> bool {
-    literals
-        || match *args {
-            [a, b] => a == b,
-            [_, _, _] => op == Op::Select,
-            _ => true,
-        }
 }
 
 /// What every op with an index takes.

@@ -110,6 +110,12 @@ impl Node {
         self.op == Op::Literal
     }
 
+    /// How many literals it is, and the bits of those.
+    #[inline]
+    pub(super) fn as_literal(&self) -> (usize, u64) {
+        if self.is_literal() { (1, self.payload) } else { (0, 0) }
+    }
+
     /// A literal or an evaluated array.
     pub(crate) fn is_evaluated(&self) -> bool {
         matches!(self.op, Op::Literal | Op::Data)

@@ -4,7 +4,7 @@
 //! on floats.
 
 use super::{At, Key, NodeId, Trace, fold};
-use crate::dtype::{DType, is_nan};
+use crate::dtype::{ALL_DTYPES, DType, is_nan};
 use crate::op::{Class, Op, scalar};
 
 impl Trace {
@@ -30,9 +30,7 @@ impl Trace {
             let ty = self.node(*args.last()?).dtype;
             return Some(self.literal(dtype, fold(op, ty, dtype, &bits[..args.len()]), size, at));
         }
-        if op.class() == Class::Math
-            || args.len() == 2 && literals == 1 && !tells(op, self.node(args[0]).dtype, bits)
-        {
+        if op.class() == Class::Math {
             return None;
         }
         if let Some(bits) = self.constant(op, dtype, args) {
@@ -166,35 +164,64 @@ impl Trace {
     }
 }
 
-/// Whether a binary op with one operand that is known may be simplified, given the bits of its operands (0 if unknown):
-/// identities need one of these numbers. A filter for the most frequent case, in which nothing is found.
-#[inline]
-fn tells(op: Op, dtype: DType, bits: [u64; 3]) -> bool {
-    // The unknown one's 0 tells nothing, but the other may be 0 too.
-    let known = bits[0] | bits[1];
-    known == 0
-        || known == one(dtype)
-        || known == negative_zero(dtype)
-        || known == dtype.mask()
-        || matches!(op, Op::Div | Op::Shl | Op::Shr)
-}
-
 fn is_rounding(op: Op) -> bool {
     matches!(op, Op::Floor | Op::Ceil | Op::Trunc | Op::Round | Op::RoundTiesEven)
 }
 
-#[inline]
 fn negative_zero(dtype: DType) -> u64 {
-    1 << (dtype.bits() - 1)
+    IDENTITIES[dtype as usize].negative_zero
 }
 
-#[inline]
 fn one(dtype: DType) -> u64 {
-    match dtype {
-        DType::F16 => 0x3c00,
-        DType::F32 => 0x3f80_0000,
-        DType::F64 => 0x3ff0_0000_0000_0000,
-        _ => 1,
+    IDENTITIES[dtype as usize].one
+}
+
+/// The bits of numbers that some op leaves its other operand alone with, or that decide its result.
+struct Identities {
+    one: u64,
+    negative_zero: u64,
+    all_ones: u64,
+}
+
+static IDENTITIES: [Identities; ALL_DTYPES.len()] = {
+    let mut all = [const { Identities { one: 1, negative_zero: 0, all_ones: 0 } }; ALL_DTYPES.len()];
+    let mut at = 0;
+    while at < all.len() {
+        let dtype = ALL_DTYPES[at];
+        all[at].all_ones = dtype.mask();
+        match dtype {
+            DType::F16 => all[at].one = 0x3c00,
+            DType::F32 => all[at].one = 0x3f80_0000,
+            DType::F64 => all[at].one = 0x3ff0_0000_0000_0000,
+            _ => {}
+        }
+        if dtype.is_float() {
+            all[at].negative_zero = 1 << (dtype.bits() - 1);
+        }
+        at += 1;
+    }
+    all
+};
+
+/// Whether [`Trace::simplified`] could find anything, given how many operands are known and, of one, its bits. A filter for
+/// the most frequent cases, in which it finds nothing.
+#[inline]
+pub(super) fn may_simplify(op: Op, ty: DType, args: &[NodeId], literals: usize, known: u64) -> bool {
+    match *args {
+        [a, b] => match literals {
+            0 => a == b,
+            1 => {
+                let Identities { one, negative_zero, all_ones } = IDENTITIES[ty as usize];
+                known == 0
+                    || known == one
+                    || known == negative_zero
+                    || known == all_ones
+                    || matches!(op, Op::Div | Op::Shl | Op::Shr)
+            }
+            _ => true,
+        },
+        [_, _, _] => literals > 0 || op == Op::Select,
+        _ => true,
     }
 }
 

@@ -14,8 +14,8 @@ use inkwell::module::Module;
 use inkwell::values::{FunctionValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use jit_core::error::Error;
-use jit_core::ir::{Block, Inst, ParamKind, Program};
-use jit_core::op::{Class, Op};
+use jit_core::ir::{Block, Outline, ParamKind, Program};
+use jit_core::op::Class;
 use jit_core::reduce::ACCUMULATORS;
 
 use super::emit::{Emit, Form, Val, built};
@@ -63,13 +63,14 @@ pub(super) fn body<'c>(
         let meant = e.and(modes, e.int_like(modes, modes_meant));
         e.icmp(IntPredicate::NE, meant, e.int_like(meant, 0)).into_int_value()
     };
-    if may_stream(program) {
+    let outline = program.outline();
+    if may_stream(&outline) {
         generator.streams = Some(mode(&generator.entry, STREAMS));
     }
-    if has_atomics(&program.body) {
+    if outline.has_atomics {
         generator.alone = Some(mode(&generator.entry, ALONE));
         generator.unshared = Some(mode(&generator.entry, ALONE | COPIED));
-        generator.copied = private::targets(program).iter().map(|target| target.param).collect();
+        generator.copied = private::targets(&outline).iter().map(|target| target.param).collect();
     }
 
     let [begin, end] = [1, 2].map(|i| parameter(frame.function, i));
@@ -88,13 +89,8 @@ pub(super) fn body<'c>(
 }
 
 /// Whether the body has stores that may go past the caches. An atomic access would wait for each of them.
-pub(crate) fn may_stream(program: &Program) -> bool {
-    program.body.insts.iter().any(|inst| inst.op == Op::Store) && !has_atomics(&program.body)
-}
-
-fn has_atomics(block: &Block) -> bool {
-    let atomic = |inst: &Inst| inst.op.class() == Class::Effect && inst.op != Op::Scatter;
-    block.insts.iter().any(|inst| atomic(inst) || inst.blocks.iter().any(has_atomics))
+pub(crate) fn may_stream(outline: &Outline) -> bool {
+    !outline.lane_outputs.is_empty() && !outline.has_atomics
 }
 
 /// Writes the function that runs once.
