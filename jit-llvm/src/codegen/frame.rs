@@ -53,7 +53,11 @@ pub(super) fn body<'c>(
     let mut frame = Frame::new(context, module, target, width, program, &program.body, BODY, Form::Varying);
     let generator = &mut frame.generator;
     generator.hoist(&program.body)?;
-    generator.start_reductions();
+    let in_registers = generator.accumulates_in_registers();
+    generator.make_accumulators();
+    if !in_registers {
+        generator.store_accumulators(&generator.identities());
+    }
     let modes = parameter(frame.function, 5);
     let mode = |e: &Emit<'c>, modes_meant: u64| {
         let meant = e.and(modes, e.int_like(modes, modes_meant));
@@ -71,7 +75,7 @@ pub(super) fn body<'c>(
 
     let [begin, end] = [1, 2].map(|i| parameter(frame.function, i));
     let mut first = begin;
-    if generator.accumulates_in_registers() {
+    if in_registers {
         first = generator.rounds(&program.body, first, end)?;
         generator.remainder = true;
     } else if program.inst_count() <= LONG_BODY {
@@ -264,7 +268,7 @@ impl<'c> Gen<'c, '_> {
     /// Runs a block for the lanes from `begin`, a vector for each group of accumulators at a time; yields the first lane
     /// that is left. The accumulators are in registers meanwhile.
     fn rounds(&mut self, block: &Block, begin: Val<'c>, end: Val<'c>) -> Result<Val<'c>, Error> {
-        let identities = self.load_accumulators();
+        let identities = self.identities();
         let before = self.e.here();
         let (head, turn, done) = (self.e.block("rounds"), self.e.block("round"), self.e.block("rounds.done"));
         self.e.jump(head);

@@ -17,7 +17,7 @@ use super::memory::{from_memory, to_memory};
 use super::{Gen, lane};
 
 /// A round has at most this many instructions, the body's for each vector of it.
-const LONG_ROUND: usize = 128;
+const LONG_ROUND: usize = 64;
 
 /// Accumulators that fit into registers beside what a body needs: AVX-512 and NEON have 32 of them.
 const REGISTERS: usize = 24;
@@ -34,21 +34,27 @@ impl<'c> Gen<'c, '_> {
             && body.insts.iter().all(|inst| inst.blocks.is_empty())
     }
 
-    /// Makes the accumulators and sets them to the identities.
-    pub(super) fn start_reductions(&mut self) {
-        for (combine, dtype) in self.program.reductions() {
-            let e = &self.entry;
-            let accumulators = self.stack(e.memory(dtype, Form::Uniform), ACCUMULATORS as u32);
+    /// Makes memory for the accumulators.
+    pub(super) fn make_accumulators(&mut self) {
+        for (_, dtype) in self.program.reductions() {
+            let ty = self.entry.memory(dtype, Form::Uniform);
+            let accumulators = self.stack(ty, ACCUMULATORS as u32);
             // A vector across two lines of the cache takes twice as long.
             let alloca = accumulators.as_instruction_value().expect("an instruction");
             alloca.set_alignment(64).expect("a power of two");
-            let identity = e.const_bits(dtype, scalar::identity(combine, dtype), Form::Varying);
-            let identity = to_memory(e, dtype, identity);
-            for group in 0..ACCUMULATORS as u32 / e.width {
-                e.store(identity, group_address(e, dtype, accumulators, group), self.group_alignment(dtype));
-            }
             self.accumulators.push(accumulators);
         }
+    }
+
+    /// What accumulators start at, by reduction and group.
+    pub(super) fn identities(&self) -> Vec<Vec<Val<'c>>> {
+        let groups = ACCUMULATORS / self.e.width as usize;
+        let each = self.program.reductions().into_iter();
+        each.map(|(combine, dtype)| {
+            let identity = scalar::identity(combine, dtype);
+            vec![self.e.const_bits(dtype, identity, Form::Varying); groups]
+        })
+        .collect()
     }
 
     /// Combines the lanes that exist with their accumulators.
@@ -74,12 +80,7 @@ impl<'c> Gen<'c, '_> {
         Ok(())
     }
 
-    /// The accumulators in memory, by reduction and group.
-    pub(super) fn load_accumulators(&self) -> Vec<Vec<Val<'c>>> {
-        let each = self.program.reductions().into_iter().zip(&self.accumulators);
-        each.map(|((_, dtype), &accumulators)| self.load_groups(dtype, accumulators)).collect()
-    }
-
+    /// Stores values of the accumulators to their memory.
     pub(super) fn store_accumulators(&self, values: &[Vec<Val<'c>>]) {
         let e = &self.e;
         for (((_, dtype), &accumulators), groups) in
