@@ -1,6 +1,6 @@
 //! Builds programs instruction by instruction.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::{Block, Inst, Param, ParamId, ParamKind, Program, Table, TableId, Value};
 use crate::dtype::DType;
@@ -77,9 +77,15 @@ impl Builder {
         blocks: Vec<Block>,
     ) -> SmallVec<[Value; 2]> {
         let results: SmallVec<[Value; 2]> = results.iter().map(|&d| self.program.new_value(d)).collect();
-        let inst = Inst { op, in_bounds: false, imm, results: results.clone(), args: args.into(), blocks };
-        self.innermost().insts.push(inst);
+        self.push(op, imm, args, results.clone(), blocks);
         results
+    }
+
+    /// Appends an instruction with one result of that type.
+    pub fn value(&mut self, op: Op, imm: u64, args: &[Value], dtype: DType) -> Value {
+        let result = self.program.new_value(dtype);
+        self.push(op, imm, args, smallvec![result], Vec::new());
+        result
     }
 
     /// A pure op whose result type follows from its operands by the op table.
@@ -90,57 +96,57 @@ impl Builder {
         let types: SmallVec<[DType; 4]> = args.iter().map(|&a| self.dtype(a)).collect();
         let wanted = types.last().copied().unwrap_or(DType::Bool);
         let dtype = op.result_type(&types, wanted).unwrap_or_else(|e| panic!("{e}"));
-        self.inst(op, 0, args, &[dtype], vec![])[0]
+        self.value(op, 0, args, dtype)
     }
 
     /// A literal.
     pub fn literal(&mut self, dtype: DType, bits: u64) -> Value {
-        self.inst(Op::Literal, bits, &[], &[dtype], vec![])[0]
+        self.value(Op::Literal, bits, &[], dtype)
     }
 
     /// A conversion by value.
     pub fn cast(&mut self, to: DType, value: Value) -> Value {
-        if self.dtype(value) == to { value } else { self.inst(Op::Cast, 0, &[value], &[to], vec![])[0] }
+        if self.dtype(value) == to { value } else { self.value(Op::Cast, 0, &[value], to) }
     }
 
     /// The same bits under another type.
     pub fn bitcast(&mut self, to: DType, value: Value) -> Value {
-        if self.dtype(value) == to { value } else { self.inst(Op::Bitcast, 0, &[value], &[to], vec![])[0] }
+        if self.dtype(value) == to { value } else { self.value(Op::Bitcast, 0, &[value], to) }
     }
 
     /// The lane index as u32 or u64.
     pub fn counter(&mut self, dtype: DType) -> Value {
-        self.inst(Op::Counter, 0, &[], &[dtype], vec![])[0]
+        self.value(Op::Counter, 0, &[], dtype)
     }
 
     /// `param`, `load` or `load_scalar` of a parameter.
     pub fn read(&mut self, op: Op, param: ParamId) -> Value {
         let dtype = self.program.params[param.index()].dtype;
-        self.inst(op, u64::from(param.0), &[], &[dtype], vec![])[0]
+        self.value(op, u64::from(param.0), &[], dtype)
     }
 
     /// An element of a constant table.
     pub fn lookup(&mut self, table: TableId, index: Value) -> Value {
         let dtype = self.program.tables[table.index()].dtype;
-        self.inst(Op::Lookup, u64::from(table.0), &[index], &[dtype], vec![])[0]
+        self.value(Op::Lookup, u64::from(table.0), &[index], dtype)
     }
 
     /// An element of memory, 0 where masked off or out of bounds.
     pub fn gather(&mut self, param: ParamId, index: Value, mask: Option<Value>) -> Value {
         let dtype = self.program.params[param.index()].dtype;
         let args: SmallVec<[Value; 4]> = [index].into_iter().chain(mask).collect();
-        self.inst(Op::Gather, u64::from(param.0), &args, &[dtype], vec![])[0]
+        self.value(Op::Gather, u64::from(param.0), &args, dtype)
     }
 
     /// A scatter of any kind.
     pub fn scatter(&mut self, op: Op, param: ParamId, value: Value, index: Value, mask: Option<Value>) {
         let args: SmallVec<[Value; 4]> = [value, index].into_iter().chain(mask).collect();
-        self.inst(op, u64::from(param.0), &args, &[], vec![]);
+        self.push(op, u64::from(param.0), &args, SmallVec::new(), Vec::new());
     }
 
     /// Writes a lane's element (in a finish: element 0) of an output.
     pub fn store(&mut self, param: ParamId, value: Value) {
-        self.inst(Op::Store, u64::from(param.0), &[value], &[], vec![]);
+        self.push(Op::Store, u64::from(param.0), &[value], SmallVec::new(), Vec::new());
     }
 
     /// Opens a nested block with parameters of these types; instructions go there until
@@ -185,6 +191,11 @@ impl Builder {
             self.program.body = last;
         }
         self.program
+    }
+
+    fn push(&mut self, op: Op, imm: u64, args: &[Value], results: SmallVec<[Value; 2]>, blocks: Vec<Block>) {
+        let args = SmallVec::from_slice(args);
+        self.innermost().insts.push(Inst { op, in_bounds: false, imm, results, args, blocks });
     }
 
     fn innermost(&mut self) -> &mut Block {

@@ -1,53 +1,95 @@
-//! The program of one stage.
+//! The programs of the stages.
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use smallvec::SmallVec;
+use rustc_hash::FxHashMap;
 
-use super::schedule::{Schedule, StageKey};
+use super::graph::Graph;
+use super::schedule::{Schedule, StageWork};
 use super::{Memory, Source, Stage};
 use crate::dtype::DType;
 use crate::ir::{Block, Builder, ParamId, ParamKind, Value};
 use crate::op::{Class, Op};
-use crate::trace::NodeId;
+use crate::trace::{MAX_OPERANDS, NodeId};
 
-/// Builds the kernel of a stage.
-pub(super) fn emit(schedule: &Schedule<'_>, key: StageKey) -> Stage {
-    let work = &schedule.stages[&key];
-    // Most programs are long because they are the only one.
-    let expected = schedule.topological.len() / schedule.stages.len();
-    let mut emitter = Emitter {
-        schedule,
-        key,
-        builder: Builder::with_capacity(expected),
-        values: FxHashMap::with_capacity_and_hasher(expected, FxBuildHasher),
-        params: FxHashMap::default(),
-        memories: FxHashMap::default(),
-        args: Vec::new(),
-        literals: Vec::new(),
-        in_finish: false,
-    };
-    for &(literal, memory) in &work.fills {
-        let value = emitter.value(literal);
-        emitter.store(memory, value, schedule.node(literal).dtype);
+/// Builds the kernels of a schedule.
+pub(super) struct Emission<'a> {
+    schedule: &'a Schedule<'a>,
+    values: Values,
+    path: Vec<(u32, u32)>,
+}
+
+impl<'a> Emission<'a> {
+    pub(super) fn new(schedule: &'a Schedule<'a>) -> Self {
+        Emission { schedule, values: Values::new(schedule.graph.len()), path: Vec::new() }
     }
-    let mut reductions = Vec::new();
-    for &sink in &work.sinks {
-        emitter.sink(sink, &mut reductions);
+
+    /// Builds the kernel of a stage, which is about that long.
+    pub(super) fn stage(&mut self, work: &StageWork, length: usize) -> Stage {
+        let schedule = self.schedule;
+        self.values.clear();
+        let mut emitter = Emitter {
+            schedule,
+            graph: schedule.graph,
+            level: work.key.0,
+            builder: Builder::with_capacity(length),
+            values: &mut self.values,
+            path: &mut self.path,
+            params: FxHashMap::default(),
+            memories: FxHashMap::default(),
+            args: Vec::new(),
+            literals: Vec::new(),
+            in_finish: false,
+        };
+        for &(literal, memory) in &work.fills {
+            let value = emitter.value(literal);
+            emitter.store(memory, value, emitter.graph.node(literal).dtype);
+        }
+        let mut reductions = Vec::new();
+        for &sink in &work.sinks {
+            emitter.sink(sink, &mut reductions);
+        }
+        let with_finish = !reductions.is_empty();
+        if with_finish {
+            emitter.finish(&reductions, &work.finish);
+        }
+        let Emitter { builder, args, literals, .. } = emitter;
+        Stage { program: builder.finish(with_finish), literals, args, lanes: work.lanes }
     }
-    let with_finish = !reductions.is_empty();
-    if with_finish {
-        emitter.finish(&reductions, &work.finish);
+}
+
+/// Values by node, in the blocks that are open.
+struct Values {
+    /// For each node a value, and when it was set.
+    slots: Vec<(u32, Value)>,
+    now: u32,
+}
+
+impl Values {
+    fn new(nodes: usize) -> Values {
+        Values { slots: vec![(0, Value(0)); nodes], now: 0 }
     }
-    let Emitter { builder, args, literals, .. } = emitter;
-    Stage { program: builder.finish(with_finish), literals, args, lanes: work.lanes }
+
+    fn clear(&mut self) {
+        self.now += 1;
+    }
+
+    fn get(&self, number: u32) -> Option<Value> {
+        let (when, value) = self.slots[number as usize];
+        (when == self.now).then_some(value)
+    }
+
+    fn set(&mut self, number: u32, value: Value) {
+        self.slots[number as usize] = (self.now, value);
+    }
 }
 
 struct Emitter<'a> {
     schedule: &'a Schedule<'a>,
-    key: StageKey,
+    graph: &'a Graph<'a>,
+    level: u32,
     builder: Builder,
-    /// Values by node, in the blocks that are open.
-    values: FxHashMap<NodeId, Value>,
+    values: &'a mut Values,
+    /// The nodes that are being evaluated, each an operand of the one before, and which of its operands come next.
+    path: &'a mut Vec<(u32, u32)>,
     params: FxHashMap<(Source, ParamKind), ParamId>,
     /// Parameters of the `memory` nodes of open regions.
     memories: FxHashMap<NodeId, ParamId>,
@@ -58,105 +100,130 @@ struct Emitter<'a> {
 
 impl Emitter<'_> {
     fn sink(&mut self, number: u32, reductions: &mut Vec<u32>) {
-        let id = self.schedule.canonical.order[number as usize];
-        let node = self.schedule.node(number);
+        let node = self.graph.node(number);
         if node.op.class() == Class::Reduce {
-            let arg = self.need(node.operands[0]);
+            let arg = self.value(self.graph.number(node.operands[0]));
             self.builder.inst(node.op, 0, &[arg], &[], vec![]);
             reductions.push(number);
             return;
         }
-        self.evaluate(id);
+        self.evaluate(number);
         if self.schedule.in_memory[number as usize] {
-            let value = self.values[&id];
+            let value = self.evaluated(number);
             self.store(self.schedule.memory[&number], value, node.dtype);
         }
     }
 
     fn finish(&mut self, reductions: &[u32], nodes: &[u32]) {
-        let types: Vec<DType> = reductions.iter().map(|&r| self.schedule.node(r).dtype).collect();
+        let types: Vec<DType> = reductions.iter().map(|&r| self.graph.node(r).dtype).collect();
         let params = self.builder.start_finish(&types);
         self.in_finish = true;
         self.values.clear();
         for (&reduction, &param) in reductions.iter().zip(&params) {
-            self.values.insert(self.schedule.canonical.order[reduction as usize], param);
+            self.values.set(reduction, param);
         }
         for (&reduction, &param) in reductions.iter().zip(&params) {
             if self.schedule.in_memory[reduction as usize] {
-                self.store(self.schedule.memory[&reduction], param, self.schedule.node(reduction).dtype);
+                self.store(self.schedule.memory[&reduction], param, self.graph.node(reduction).dtype);
             }
         }
         for &number in nodes {
             let value = self.value(number);
-            self.store(self.schedule.memory[&number], value, self.schedule.node(number).dtype);
+            self.store(self.schedule.memory[&number], value, self.graph.node(number).dtype);
         }
     }
 
-    fn value(&mut self, number: u32) -> Value {
-        self.need(self.schedule.canonical.order[number as usize])
+    /// The value of a node of the trace.
+    fn need(&mut self, id: NodeId) -> Value {
+        self.value(self.graph.number(id))
     }
 
-    fn need(&mut self, id: NodeId) -> Value {
-        self.evaluate(id);
-        self.values[&id]
+    fn value(&mut self, number: u32) -> Value {
+        self.evaluate(number);
+        self.evaluated(number)
+    }
+
+    fn evaluated(&self, number: u32) -> Value {
+        self.values.get(number).expect("operands come first")
     }
 
     /// Emits a node and what it needs into the innermost block, operands first, without recursion but over
     /// nested regions.
-    fn evaluate(&mut self, id: NodeId) {
-        let mut stack = vec![(id, false)];
-        while let Some((id, expanded)) = stack.pop() {
-            if self.values.contains_key(&id) {
+    fn evaluate(&mut self, number: u32) {
+        let start = self.path.len();
+        self.enter(number);
+        while self.path.len() > start {
+            let top = self.path.len() - 1;
+            let (number, next) = self.path[top];
+            if let Some(&operand) = self.graph.lane_operands(number).get(next as usize) {
+                self.path[top].1 += 1;
+                self.enter(operand);
                 continue;
             }
-            if expanded || self.comes_from_memory(id) {
-                self.emit(id);
-                continue;
+            self.path.pop();
+            // A region has set its results.
+            if self.values.get(number).is_none() {
+                self.emit(number);
             }
-            stack.push((id, true));
-            for &operand in self.schedule.lane_operands(id).iter().rev() {
-                if !self.values.contains_key(&operand) {
-                    stack.push((operand, false));
-                }
-            }
+        }
+    }
+
+    /// Emits a node that needs no other, unless it is there; one that does is walked next.
+    fn enter(&mut self, number: u32) {
+        if self.values.get(number).is_some() {
+            return;
+        }
+        if self.comes_from_memory(number) {
+            self.load(number);
+        } else if self.graph.lane_operands(number).is_empty() {
+            self.emit(number);
+        } else {
+            self.path.push((number, 0));
         }
     }
 
     /// Whether this kernel reads the node's value from memory instead of computing it.
-    fn comes_from_memory(&self, id: NodeId) -> bool {
-        let node = self.schedule.trace.node(id);
-        if node.scope != 0 {
-            return false;
-        }
-        if matches!(node.op, Op::Data | Op::Version) || node.op.class() == Class::Reduce {
-            return true;
-        }
-        let number = node.number as usize;
-        self.schedule.in_memory[number] && self.schedule.home[number].is_some_and(|h| h.0 < self.key.0)
+    fn comes_from_memory(&self, number: u32) -> bool {
+        let op = self.graph.op(number);
+        let stored = || {
+            self.schedule.in_memory[number as usize]
+                && self.schedule.home_level(number).is_some_and(|home| home < self.level)
+        };
+        (matches!(op, Op::Data | Op::Version) || op.class() == Class::Reduce || stored())
+            && self.graph.node(number).scope == 0
     }
 
-    fn emit(&mut self, id: NodeId) {
-        let node = self.schedule.trace.node(id);
-        if self.comes_from_memory(id) {
-            let param = self.param(self.schedule.memory[&node.number], ParamKind::In, node.dtype);
-            let scalar = node.size == 1 || self.in_finish;
-            let value = self.builder.read(if scalar { Op::LoadScalar } else { Op::Load }, param);
-            self.values.insert(id, value);
-            return;
+    fn load(&mut self, number: u32) {
+        let node = self.graph.node(number);
+        let param = self.param(self.schedule.memory[&number], ParamKind::In, node.dtype);
+        let scalar = node.size == 1 || self.in_finish;
+        let value = self.builder.read(if scalar { Op::LoadScalar } else { Op::Load }, param);
+        self.values.set(number, value);
+    }
+
+    fn emit(&mut self, number: u32) {
+        let id = self.graph.id(number);
+        let node = self.graph.trace.node(id);
+        match node.op {
+            Op::Loop | Op::If => return self.region(id),
+            Op::Result => unreachable!("a region emits its results"),
+            _ => {}
         }
-        let operands: SmallVec<[Value; 4]> = match node.op {
-            Op::Loop | Op::If | Op::Result => SmallVec::new(),
-            _ => self.schedule.lane_operands(id).iter().map(|o| self.values[o]).collect(),
-        };
+        let mut operands = [Value(0); MAX_OPERANDS];
+        let given = self.graph.lane_operands(number);
+        for (operand, &from) in operands.iter_mut().zip(given) {
+            *operand = self.evaluated(from);
+        }
+        let operands = &operands[..given.len()];
         let value = match node.op {
             Op::Literal => {
                 let value = self.builder.literal(node.dtype, node.payload);
-                self.literals.push((value, node.number));
+                self.literals.push((value, number));
                 value
             }
             Op::Counter => self.builder.counter(node.dtype),
             Op::LaneCount => {
-                let param = self.source(Source::Count(node.number), ParamKind::Scalar, DType::U64);
+                let param = self.source(Source::Count(number), ParamKind::Scalar, DType::U64);
                 self.builder.read(Op::Param, param)
             }
             Op::Gather => {
@@ -165,7 +232,7 @@ impl Emitter<'_> {
             }
             Op::AtomicInc => {
                 let param = self.memory(node.operands[0], id, 0, true);
-                self.builder.inst(Op::AtomicInc, u64::from(param.0), &operands, &[node.dtype], vec![])[0]
+                self.builder.value(Op::AtomicInc, u64::from(param.0), operands, node.dtype)
             }
             op if op.class() == Class::Effect => {
                 let param = self.memory(node.operands[0], id, 0, true);
@@ -173,18 +240,18 @@ impl Emitter<'_> {
                 // Marks the effect as done; nothing ever uses the value.
                 operands[0]
             }
-            Op::Loop | Op::If => return self.region(id),
-            Op::Result => {
-                debug_assert!(self.values.contains_key(&id), "a region emits its results");
-                return;
-            }
-            op => self.builder.inst(op, 0, &operands, &[node.dtype], vec![])[0],
+            op => self.builder.value(op, 0, operands, node.dtype),
         };
-        self.values.insert(id, value);
+        self.values.set(number, value);
+    }
+
+    fn set(&mut self, id: NodeId, value: Value) {
+        debug_assert!(self.graph.contains(id), "{id} has a number in this graph");
+        self.values.set(self.graph.number(id), value);
     }
 
     fn region(&mut self, id: NodeId) {
-        let trace = self.schedule.trace;
+        let trace = self.graph.trace;
         let node = trace.node(id);
         let region = trace.scopes.region(node.payload);
         for &scope in &region.scopes {
@@ -199,8 +266,10 @@ impl Emitter<'_> {
                 self.memories.insert(memory, param);
             }
         }
-        let arguments: Vec<Value> =
-            region.operands[..region.arguments].iter().map(|o| self.values[o]).collect();
+        let arguments: Vec<Value> = region.operands[..region.arguments]
+            .iter()
+            .map(|&o| self.evaluated(self.graph.number(o)))
+            .collect();
         let (blocks, results) = if node.op == Op::Loop {
             self.loop_blocks(region.scopes[0])
         } else {
@@ -212,36 +281,43 @@ impl Emitter<'_> {
         let inputs = if node.op == Op::Loop { &arguments[..] } else { &arguments[..1] };
         let values = self.builder.inst(node.op, 0, inputs, &types, blocks);
         for (i, &value) in values.iter().enumerate() {
-            if let Some(result) = trace.part(id, Op::Result, i as u64) {
-                self.values.insert(result, value);
+            // A result that nothing here uses is no node of this graph.
+            if let Some(result) = trace.part(id, Op::Result, i as u64)
+                && self.graph.contains(result)
+            {
+                self.set(result, value);
             }
         }
         // Marks the region as done; a region without results has nothing that could be used.
-        self.values.insert(id, values.first().copied().unwrap_or(Value(u32::MAX)));
+        self.set(id, values.first().copied().unwrap_or(Value(u32::MAX)));
     }
 
     fn loop_blocks(&mut self, scope: u32) -> (Vec<Block>, Vec<NodeId>) {
-        let trace = self.schedule.trace;
+        let trace = self.graph.trace;
         let scope = trace.scopes.get(scope);
         let types: Vec<DType> = scope.placeholders.iter().map(|&p| trace.node(p).dtype).collect();
         let params = self.builder.open_block(&types);
-        self.values.extend(scope.placeholders.iter().copied().zip(params));
+        scope.placeholders.iter().zip(params).for_each(|(&placeholder, param)| self.set(placeholder, param));
         let (before, after) = scope.sequence.split_at(scope.condition_sequence);
-        before.iter().for_each(|&n| self.evaluate(n));
+        before.iter().for_each(|&n| self.evaluate(self.graph.number(n)));
         let condition = self.need(scope.condition.expect("a closed loop has a condition"));
         let condition = self.builder.close_block(&[condition]);
         self.builder.open_block(&[]);
-        after.iter().for_each(|&n| self.evaluate(n));
+        after.iter().for_each(|&n| self.evaluate(self.graph.number(n)));
         let yields: Vec<Value> = scope.yields.iter().map(|&y| self.need(y)).collect();
         let body = self.builder.close_block(&yields);
         (vec![condition, body], scope.yields.clone())
     }
 
     fn branch(&mut self, scope: u32, arguments: &[Value]) -> Block {
-        let scope = self.schedule.trace.scopes.get(scope);
-        self.values.extend(scope.placeholders.iter().copied().zip(arguments.iter().copied()));
+        let scope = self.graph.trace.scopes.get(scope);
+        scope
+            .placeholders
+            .iter()
+            .zip(arguments)
+            .for_each(|(&placeholder, &value)| self.set(placeholder, value));
         self.builder.open_block(&[]);
-        scope.sequence.iter().for_each(|&n| self.evaluate(n));
+        scope.sequence.iter().for_each(|&n| self.evaluate(self.graph.number(n)));
         let yields: Vec<Value> = scope.yields.iter().map(|&y| self.need(y)).collect();
         self.builder.close_block(&yields)
     }
@@ -251,12 +327,12 @@ impl Emitter<'_> {
         if let Some(&param) = self.memories.get(&memory) {
             return param;
         }
-        let dtype = self.schedule.trace.node(memory).dtype;
+        let dtype = self.graph.trace.node(memory).dtype;
         if written {
-            let location = self.schedule.written(self.schedule.number(user), which);
+            let location = self.schedule.written(self.graph.number(user), which);
             return self.param(location, ParamKind::InOut, dtype);
         }
-        self.param(self.schedule.memory[&self.schedule.number(memory)], ParamKind::In, dtype)
+        self.param(self.schedule.memory[&self.graph.number(memory)], ParamKind::In, dtype)
     }
 
     fn store(&mut self, memory: Memory, value: Value, dtype: DType) {

@@ -3,6 +3,7 @@
 //! - `canonical`: the reachable graph as flat words, equal for equal work whatever the node numbers, literals
 //!   and sizes are. A plan is looked up by them, so the rest of this module runs once per structure.
 //! - `schedule`: which kernel computes what: levels, stages, what must exist in memory. `writes`: in place or copied.
+//!   `graph` is what they walk, `demand` who needs what.
 //! - `emit`: the program of each stage.
 //!
 //! A boundary between kernels exists only where memory must exist: the source of a gather, a reduction's result
@@ -10,7 +11,9 @@
 //! it; the results of regions and effects are stored when another kernel needs them.
 
 mod canonical;
+mod demand;
 mod emit;
+mod graph;
 mod schedule;
 mod writes;
 

@@ -45,11 +45,11 @@ impl Write {
 impl Schedule<'_> {
     /// The memories that a top-level effect or region names, and whether it writes them.
     pub(super) fn memories_of(&self, number: u32) -> SmallVec<[(NodeId, bool); 2]> {
-        let node = self.node(number);
+        let node = self.graph.node(number);
         match node.op.class() {
             Class::Effect => [(node.operands[0], true)].into_iter().collect(),
             Class::Region => {
-                let region = self.trace.scopes.region(node.payload);
+                let region = self.graph.trace.scopes.region(node.payload);
                 region.memory_operands().iter().copied().zip(region.memories.iter().copied()).collect()
             }
             _ => SmallVec::new(),
@@ -59,20 +59,21 @@ impl Schedule<'_> {
     /// Lists the writes of the plan, each with the cheapest mode that its target's holders allow.
     pub(super) fn find_writes(&mut self, kept: &FxHashSet<u32>) {
         let mut writers: FxHashMap<u32, u32> = FxHashMap::default();
-        for i in 0..self.topological.len() {
-            let writer = self.topological[i];
+        for i in 0..self.memory_users.len() {
+            let writer = self.memory_users[i];
             for (which, (target, written)) in self.memories_of(writer).into_iter().enumerate() {
                 if !written {
                     continue;
                 }
-                let target = self.number(target);
+                let target = self.graph.number(target);
                 *writers.entry(target).or_default() += 1;
-                let mode = if self.node(target).is_literal() {
+                let mode = if self.graph.node(target).is_literal() {
                     WriteMode::Fill
-                } else if self.node(target).op != Op::Data && self.node(target).op != Op::Version {
+                } else if self.graph.node(target).op != Op::Data && self.graph.node(target).op != Op::Version
+                {
                     // Computed by this plan and kept by nobody but through its expression.
                     WriteMode::InPlace
-                } else if self.canonical.held_outside(self.trace, target) {
+                } else if self.graph.canonical.held_outside(self.graph.trace, target) {
                     WriteMode::Copy
                 } else {
                     WriteMode::InPlace
@@ -81,6 +82,9 @@ impl Schedule<'_> {
                     Write { writer, which: which as u64, target, mode, location: None, raised: false };
                 self.writes.push(write);
             }
+        }
+        if self.writes.is_empty() {
+            return;
         }
         let roots = self.roots_in_memory();
         for write in &mut self.writes {
@@ -100,28 +104,32 @@ impl Schedule<'_> {
     /// Such a node is part of the plan because something else uses it; somebody holds it, and may ask for it later.
     pub(super) fn find_kept(&mut self) -> FxHashSet<u32> {
         let mut kept = FxHashSet::default();
+        let writes = |&number: &u32| self.memories_of(number).iter().any(|&(_, written)| written);
+        if !self.memory_users.iter().any(writes) {
+            return kept;
+        }
         let mut seen = FxHashSet::default();
         let outlives = |&n: &u32| {
             !self.in_memory[n as usize]
-                && !self.node(n).is_evaluated()
-                && self.node(n).op != Op::Version
-                && self.canonical.held_outside(self.trace, n)
+                && !self.graph.node(n).is_evaluated()
+                && self.graph.node(n).op != Op::Version
+                && self.graph.canonical.held_outside(self.graph.trace, n)
         };
         let mut stack: Vec<u32> = self.topological.iter().copied().filter(outlives).collect();
         while let Some(number) = stack.pop() {
-            for &operand in self.dependencies(self.canonical.order[number as usize]) {
-                let operand = self.number(operand);
-                let node = self.node(operand);
+            for &operand in self.graph.dependencies(self.graph.id(number)) {
+                let operand = self.graph.number(operand);
+                let node = self.graph.node(operand);
                 if !seen.insert(operand) {
                     continue;
                 }
                 let effect = match node.op {
                     Op::Result => node.operands[0],
-                    _ => self.canonical.order[operand as usize],
+                    _ => self.graph.id(operand),
                 };
                 if self.in_memory[operand as usize] || matches!(node.op, Op::Data | Op::Version) {
                     kept.insert(operand);
-                } else if self.memories_of(self.number(effect)).iter().any(|&(_, written)| written) {
+                } else if self.memories_of(self.graph.number(effect)).iter().any(|&(_, written)| written) {
                     self.in_memory[operand as usize] = true;
                 } else {
                     stack.push(operand);
@@ -135,8 +143,8 @@ impl Schedule<'_> {
     fn roots_in_memory(&self) -> FxHashSet<u32> {
         let held = |&n: &u32| {
             self.in_memory[n as usize]
-                && !self.node(n).is_literal()
-                && self.canonical.held_outside(self.trace, n)
+                && !self.graph.node(n).is_literal()
+                && self.graph.canonical.held_outside(self.graph.trace, n)
         };
         self.topological.iter().copied().filter(held).collect()
     }
@@ -152,15 +160,16 @@ impl Schedule<'_> {
             return false;
         }
         for &number in &self.topological {
-            let id = self.canonical.order[number as usize];
+            let id = self.graph.id(number);
             let memories = self.memories_of(number);
-            let lanes = self.lane_operands(id);
-            for &operand in self.dependencies(id) {
-                let target = self.number(operand);
+            let lanes = self.graph.lane_operands(number);
+            for &operand in self.graph.dependencies(id) {
+                let target = self.graph.number(operand);
                 let Some(list) = readers.get_mut(&target) else { continue };
                 let only_memory = memories.iter().any(|&(m, written)| m == operand && written)
-                    && !lanes.contains(&operand)
-                    && !(self.gathered[target as usize] && self.node(number).op.class() == Class::Region);
+                    && !lanes.contains(&target)
+                    && !(self.gathered[target as usize]
+                        && self.graph.node(number).op.class() == Class::Region);
                 if !only_memory {
                     list.push(number);
                 }
@@ -172,7 +181,7 @@ impl Schedule<'_> {
             if mode != WriteMode::InPlace {
                 continue;
             }
-            let level = self.home[writer as usize].expect("a writer has a home").0;
+            let level = self.home_level(writer).expect("a writer has a home");
             let mut last = None;
             for &reader in &readers[&target] {
                 last = last.max(self.last_level(reader));
@@ -195,8 +204,8 @@ impl Schedule<'_> {
 
     /// The last level at which a node is computed.
     fn last_level(&self, number: u32) -> Option<u32> {
-        let home = self.home[number as usize].map(|h| h.0);
-        let again = self.demand[number as usize].iter().map(|d| d.0).filter(|&d| home.is_none_or(|h| d <= h));
+        let home = self.home_level(number);
+        let again = self.demand_levels(number).filter(|&d| home.is_none_or(|h| d <= h));
         home.into_iter().chain(again).max()
     }
 

@@ -34,7 +34,7 @@ pub(crate) use fold::fold;
 pub(crate) use handles::Anchor;
 pub(crate) use misuse::Misuse;
 pub use node::NodeId;
-pub(crate) use node::{IN_FLIGHT, Node, ORDERED};
+pub(crate) use node::{IN_FLIGHT, MAX_OPERANDS, Node, ORDERED};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
 pub(crate) use scope::ScopeKind;
 use simplify::may_simplify;
@@ -182,7 +182,7 @@ impl Trace {
         }
         node.op = Op::Data;
         node.operand_count = 0;
-        node.operands = [NodeId::NONE; node::MAX_OPERANDS];
+        node.operands = [NodeId::NONE; MAX_OPERANDS];
         node.payload = key.data().as_ffi();
         node.flags = node.flags & !ORDERED | node::WATCHED;
         for operand in operands {
