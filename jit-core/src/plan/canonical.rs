@@ -37,6 +37,12 @@ impl Canonical {
         self.sizes.clear();
         self.results.clear();
         self.effects = false;
+        // What most likely is enough, so that long lists are not copied as they grow; but not for traces of which this may be a
+        // small part.
+        let expected = trace.slab.live().min(1 << 14);
+        self.order.reserve(expected);
+        self.edges.reserve(expected);
+        self.words.reserve(2 * expected);
         let stamp = trace.new_stamp();
         self.words.push(roots.len() as u64);
         for &root in roots {

@@ -12,13 +12,25 @@ pub(super) struct Graph<'a> {
     pub(super) canonical: &'a Canonical,
     /// What the nodes do.
     ops: Vec<Op>,
-    /// The lane operands of all nodes, and where those of each end.
-    lanes: Vec<u32>,
-    ends: Vec<u32>,
+    /// The operands of all nodes, and where those of each are.
+    operands: Vec<u32>,
+    rows: Vec<Row>,
     /// What is gathered from, other than by the memory nodes of regions.
     pub(super) gathered: Vec<u32>,
     /// Whether there are effects or regions.
     pub(super) has_memory_users: bool,
+}
+
+/// Where the operands of a node are, up to where those of the next one start. For most nodes both lists are the same, for
+/// others one is the end of the other.
+#[derive(Clone, Copy)]
+struct Row {
+    /// Dependencies are from here
+    start: u32,
+    /// to here.
+    end: u32,
+    /// Lane operands are from here.
+    lanes: u32,
 }
 
 impl<'a> Graph<'a> {
@@ -28,26 +40,53 @@ impl<'a> Graph<'a> {
             trace,
             canonical,
             ops: Vec::with_capacity(n),
-            lanes: Vec::with_capacity(2 * n),
-            ends: Vec::with_capacity(n),
+            operands: Vec::with_capacity(2 * n),
+            rows: Vec::with_capacity(n + 1),
             gathered: Vec::new(),
             has_memory_users: false,
         };
         let regions = Regions::of(trace, canonical);
         for &id in &canonical.order {
             let node = trace.node(id);
+            let start = graph.operands.len();
+            let mut lanes = start;
+            match node.op {
+                Op::Loop | Op::If => {
+                    graph.push_operands(&trace.scopes.region(node.payload).operands);
+                    lanes = graph.operands.len();
+                    graph.has_memory_users = true;
+                }
+                _ => graph.push_operands(node.operands()),
+            }
+            let end = graph.operands.len();
+            match node.op {
+                Op::Loop | Op::If => graph.push_operands(&regions.0[&id]),
+                Op::Version => lanes = end,
+                Op::Gather => {
+                    lanes += 1;
+                    if trace.node(node.operands[0]).op != Op::Memory {
+                        graph.gathered.push(graph.operands[start]);
+                    }
+                }
+                op if op.class() == Class::Effect => {
+                    lanes += 1;
+                    graph.has_memory_users = true;
+                }
+                _ => {}
+            }
             graph.ops.push(node.op);
-            graph.has_memory_users |= matches!(node.op.class(), Class::Effect | Class::Region);
-            if node.op == Op::Gather && trace.node(node.operands[0]).op != Op::Memory {
-                graph.gathered.push(trace.node(node.operands[0]).number);
-            }
-            // One by one: a call for a few words would cost more than the words.
-            for &operand in regions.lane_operands(trace, id) {
-                graph.lanes.push(trace.node(operand).number);
-            }
-            graph.ends.push(graph.lanes.len() as u32);
+            graph.rows.push(Row { start: start as u32, end: end as u32, lanes: lanes as u32 });
         }
+        let end = graph.operands.len() as u32;
+        graph.rows.push(Row { start: end, end, lanes: end });
         graph
+    }
+
+    fn push_operands(&mut self, ids: &[NodeId]) {
+        // One by one: a call for a few words would cost more than the words.
+        for &id in ids {
+            self.operands.push(self.trace.node(id).number);
+        }
     }
 
     /// How many nodes there are, those inside of regions included.
@@ -78,20 +117,14 @@ impl<'a> Graph<'a> {
 
     /// The nodes whose value on a lane this node uses on the same lane.
     pub(super) fn lane_operands(&self, number: u32) -> &[u32] {
-        let start = match number {
-            0 => 0,
-            _ => self.ends[number as usize - 1],
-        };
-        &self.lanes[start as usize..self.ends[number as usize] as usize]
+        let [row, next] = [self.rows[number as usize], self.rows[number as usize + 1]];
+        &self.operands[row.lanes as usize..next.start as usize]
     }
 
     /// Everything a node needs, lanes and memory.
-    pub(super) fn dependencies(&self, id: NodeId) -> &'a [NodeId] {
-        let node = self.trace.node(id);
-        match node.op {
-            Op::Loop | Op::If => &self.trace.scopes.region(node.payload).operands,
-            _ => node.operands(),
-        }
+    pub(super) fn dependencies(&self, number: u32) -> &[u32] {
+        let row = self.rows[number as usize];
+        &self.operands[row.start as usize..row.end as usize]
     }
 
     /// The top-level nodes, operands first, in the order of a walk from the roots.
@@ -99,24 +132,22 @@ impl<'a> Graph<'a> {
         let mut sorted = Vec::with_capacity(self.len());
         let mut done = vec![false; self.len()];
         // A node, and which of its operands come next.
-        let mut path: Vec<(NodeId, u32)> = Vec::new();
+        let mut path: Vec<(u32, u32)> = Vec::new();
         // Parts of effects are in the order without being operands of a root.
-        let tops = self.canonical.order.iter().filter(|&&id| self.trace.node(id).scope == 0);
-        for &start in roots.iter().chain(tops) {
-            if done[self.number(start) as usize] {
+        let tops = (0..self.len() as u32).filter(|&number| self.node(number).scope == 0);
+        for start in roots.iter().map(|&root| self.number(root)).chain(tops) {
+            if done[start as usize] {
                 continue;
             }
             path.push((start, 0));
-            while let Some((id, next)) = path.last_mut() {
-                let operands = &self.dependencies(*id)[*next as usize..];
-                let open = operands.iter().position(|&operand| !done[self.number(operand) as usize]);
-                if let Some(at) = open {
-                    *next += at as u32 + 1;
-                    path.push((operands[at], 0));
+            while let Some((number, next)) = path.last_mut() {
+                let mut operands = self.dependencies(*number)[*next as usize..].iter();
+                if let Some(&open) = operands.find(|&&operand| !done[operand as usize]) {
+                    *next = (self.dependencies(*number).len() - operands.len()) as u32;
+                    path.push((open, 0));
                 } else {
-                    let number = self.number(*id);
-                    done[number as usize] = true;
-                    sorted.push(number);
+                    done[*number as usize] = true;
+                    sorted.push(*number);
                     path.pop();
                 }
             }

@@ -60,6 +60,18 @@ pub(super) struct StageWork {
     pub(super) lanes: Option<u32>,
 }
 
+/// When a node can be computed and used.
+#[derive(Clone, Copy, Default)]
+struct Levels {
+    /// The first level at which it can be computed.
+    own: u32,
+    /// The first level at which a kernel of its number of lanes can use its value.
+    lane: u32,
+    /// The same for a kernel of another number of lanes, which computes it itself: what it is computed from must be in
+    /// memory wherever that happens once only.
+    foreign: u32,
+}
+
 pub(super) struct Schedule<'a> {
     pub(super) graph: &'a Graph<'a>,
     fuse: bool,
@@ -71,11 +83,8 @@ pub(super) struct Schedule<'a> {
     pub(super) in_memory: Vec<bool>,
     /// Nodes that are read by index.
     pub(super) gathered: Vec<bool>,
-    level: Vec<u32>,
+    levels: Vec<Levels>,
     pub(super) least_level: Vec<u32>,
-    /// The first level at which a kernel of another number of lanes can compute a node: what it is computed from must
-    /// be in memory wherever that happens once only.
-    foreign_level: Vec<u32>,
     /// The stage that computes a node that is computed once.
     home: Vec<StageId>,
     /// The stages that need a node's lanes.
@@ -103,9 +112,8 @@ impl<'a> Schedule<'a> {
             memory_users,
             in_memory: vec![false; n],
             gathered: vec![false; n],
-            level: vec![0; n],
+            levels: vec![Levels::default(); n],
             least_level: vec![0; n],
-            foreign_level: vec![0; n],
             home: vec![StageId::NONE; n],
             demand: Demand::new(n),
             stages: Vec::new(),
@@ -201,43 +209,48 @@ impl<'a> Schedule<'a> {
         for i in 0..self.topological.len() {
             let number = self.topological[i];
             let op = self.graph.op(number);
-            let class = op.class();
-            let width = self.width(number);
-            let mut level = self.least_level[number as usize];
+            let mut own = self.least_level[number as usize];
             let mut foreign = 0;
             match op {
                 Op::Version | Op::Result => {
-                    level =
-                        level.max(self.level[self.graph.number(self.graph.node(number).operands[0]) as usize])
+                    own = own.max(self.level(self.graph.number(self.graph.node(number).operands[0])));
                 }
                 _ => {
                     for &operand in self.graph.lane_operands(number) {
-                        level = level.max(self.lane_level(operand, width));
-                        foreign = foreign.max(self.foreign_level[operand as usize]);
-                    }
-                    if matches!(op, Op::Gather | Op::Loop | Op::If) {
-                        for &operand in self.graph.dependencies(self.graph.id(number)) {
-                            let operand = self.graph.number(operand);
-                            if self.gathered[operand as usize] {
-                                level = level.max(self.memory_level(operand));
-                            }
-                        }
-                    }
-                    if matches!(class, Class::Effect | Class::Region) {
-                        for (target, _) in self.memories_of(number) {
-                            level = level.max(self.memory_level(self.graph.number(target)));
-                        }
+                        let levels = self.levels[operand as usize];
+                        let same = levels.lane == levels.foreign || self.width(operand) == self.width(number);
+                        own = own.max(if same { levels.lane } else { levels.foreign });
+                        foreign = foreign.max(levels.foreign);
                     }
                 }
             }
-            self.level[number as usize] = level;
-            self.foreign_level[number as usize] = match op {
-                Op::Literal | Op::Data | Op::LaneCount => 0,
-                Op::Version | Op::Result | Op::AtomicInc => level + 1,
-                _ if class == Class::Reduce => level + 1,
-                _ => level.max(foreign),
+            let class = op.class();
+            if matches!(class, Class::Read | Class::Region) {
+                for &operand in self.graph.dependencies(number) {
+                    if self.gathered[operand as usize] {
+                        own = own.max(self.memory_level(operand));
+                    }
+                }
+            }
+            if matches!(class, Class::Effect | Class::Region) {
+                for (target, _) in self.memories_of(number) {
+                    own = own.max(self.memory_level(self.graph.number(target)));
+                }
+            }
+            let stored = !self.fuse && self.in_memory[number as usize];
+            let (lane, foreign) = match op {
+                Op::Literal | Op::Data | Op::LaneCount => (0, 0),
+                Op::Version => (own + 1, own + 1),
+                Op::Result | Op::AtomicInc => (own + u32::from(stored), own + 1),
+                _ if class == Class::Reduce => (own + 1, own + 1),
+                _ => (own + u32::from(stored), own.max(foreign)),
             };
+            self.levels[number as usize] = Levels { own, lane, foreign };
         }
+    }
+
+    fn level(&self, number: u32) -> u32 {
+        self.levels[number as usize].own
     }
 
     /// The number of lanes of the kernel that computes a node.
@@ -250,25 +263,11 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The first level at which a kernel of `width` lanes can use a node's value.
-    fn lane_level(&self, number: u32, width: u64) -> u32 {
-        let op = self.graph.op(number);
-        let level = self.level[number as usize];
-        match op {
-            Op::Literal | Op::Data | Op::LaneCount => 0,
-            Op::Version => level + 1,
-            _ if op.class() == Class::Reduce => level + 1,
-            _ if self.width(number) != width => self.foreign_level[number as usize],
-            _ if !self.fuse && self.in_memory[number as usize] => level + 1,
-            _ => level,
-        }
-    }
-
     /// The first level at which a kernel can read a node's elements by index.
     fn memory_level(&self, number: u32) -> u32 {
         match self.graph.op(number) {
             Op::Data => 0,
-            _ => self.level[number as usize] + 1,
+            _ => self.level(number) + 1,
         }
     }
 
@@ -343,7 +342,7 @@ impl<'a> Schedule<'a> {
 
     /// The stage in which a node is computed if it is computed once.
     fn own_stage(&self, number: u32) -> StageKey {
-        (self.level[number as usize], self.width(number))
+        (self.level(number), self.width(number))
     }
 
     fn is_needed_outside(&self, number: u32, home: StageKey) -> bool {
@@ -425,7 +424,7 @@ impl<'a> Schedule<'a> {
             match node.op {
                 Op::Literal | Op::LaneCount | Op::Data => {}
                 op if op.class() == Class::Reduce => {
-                    let home = (self.level[at as usize], self.width(at));
+                    let home = (self.level(at), self.width(at));
                     if stage.is_some_and(|s| s != home) {
                         return None;
                     }

@@ -117,8 +117,7 @@ impl Schedule<'_> {
         };
         let mut stack: Vec<u32> = self.topological.iter().copied().filter(outlives).collect();
         while let Some(number) = stack.pop() {
-            for &operand in self.graph.dependencies(self.graph.id(number)) {
-                let operand = self.graph.number(operand);
+            for &operand in self.graph.dependencies(number) {
                 let node = self.graph.node(operand);
                 if !seen.insert(operand) {
                     continue;
@@ -160,16 +159,15 @@ impl Schedule<'_> {
             return false;
         }
         for &number in &self.topological {
-            let id = self.graph.id(number);
             let memories = self.memories_of(number);
             let lanes = self.graph.lane_operands(number);
-            for &operand in self.graph.dependencies(id) {
-                let target = self.graph.number(operand);
+            for &target in self.graph.dependencies(number) {
                 let Some(list) = readers.get_mut(&target) else { continue };
-                let only_memory = memories.iter().any(|&(m, written)| m == operand && written)
-                    && !lanes.contains(&target)
-                    && !(self.gathered[target as usize]
-                        && self.graph.node(number).op.class() == Class::Region);
+                let only_memory =
+                    memories.iter().any(|&(m, written)| self.graph.number(m) == target && written)
+                        && !lanes.contains(&target)
+                        && !(self.gathered[target as usize]
+                            && self.graph.node(number).op.class() == Class::Region);
                 if !only_memory {
                     list.push(number);
                 }
