@@ -6,9 +6,6 @@ use jit_core::backend::DeviceKind;
 use jit_core::error::Error;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 
-/// A frame of a long program spills thousands of vectors. Pages are taken only as they are touched.
-const STACK: usize = 64 << 20;
-
 /// The worker threads of a backend.
 pub(crate) struct Pool {
     threads: usize,
@@ -22,18 +19,15 @@ pub(crate) enum Share {
     Caller,
     /// The calling thread and the workers.
     All,
-    /// Workers alone, for code that needs their large stacks.
-    Workers,
 }
 
 impl Pool {
-    /// A pool on which `threads` threads work at a launch. As many workers: the last one is for launches whose caller does
-    /// not take part.
+    /// A pool on which `threads` threads work at a launch, its caller among them.
     pub(crate) fn new(threads: usize) -> Result<Pool, Error> {
         let workers = ThreadPoolBuilder::new()
-            .num_threads(threads)
+            // None would mean as many as there are processors.
+            .num_threads((threads - 1).max(1))
             .thread_name(|k| format!("jit-llvm {k}"))
-            .stack_size(STACK)
             .build()
             .map_err(|e| Error::NoDevice { kind: DeviceKind::Cpu, why: format!("no worker threads: {e}") })?;
         Ok(Pool { threads, workers })
@@ -72,18 +66,15 @@ impl Pool {
             }
             state.into_iter().for_each(&end);
         };
-        if share != Share::Workers && self.is_alone(blocks, share) {
+        if self.is_alone(blocks, share) {
             return drain();
         }
-        let caller = share == Share::All;
-        let workers = (self.threads - usize::from(caller)).min(blocks as usize).max(usize::from(!caller));
+        let workers = (self.threads - 1).min(usize::try_from(blocks - 1).unwrap_or(usize::MAX));
         self.workers.in_place_scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|_| drain());
             }
-            if caller {
-                drain();
-            }
+            drain();
         });
     }
 }

@@ -169,6 +169,23 @@ fn kernels_on_several_threads() {
     });
 }
 
+/// Thousands of values that live at once take more stack than the calling thread has.
+#[test]
+fn frames_larger_than_the_callers_stack() {
+    let program = line(6000, 5500);
+    for (name, backend) in backends() {
+        let kernel = backend.compile(&program).expect("it compiles");
+        let run = || {
+            let inputs = [floats(200), Input::Memory(vec![0; 200])];
+            check_compiled(&program, &[(name, kernel)], &inputs, &[1, 200], 0, Equal::Values, &[]);
+        };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(128 << 10);
+            thread.spawn_scoped(scope, run).expect("a thread").join().expect("the stack suffices");
+        });
+    }
+}
+
 /// An index of 32 bits is unsigned when its type is: beyond 2^31 elements it reaches further on, not back.
 #[test]
 fn gather_past_two_to_the_31() {
