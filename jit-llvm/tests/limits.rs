@@ -172,7 +172,20 @@ fn kernels_on_several_threads() {
 /// Thousands of values that live at once take more stack than the calling thread has.
 #[test]
 fn frames_larger_than_the_callers_stack() {
-    let program = line(6000, 5500);
+    let mut b = Builder::new();
+    let (input, out) = (b.param(ParamKind::In, DType::F32), b.param(ParamKind::Out, DType::F32));
+    let mut values = vec![b.read(Op::Load, input)];
+    for k in 0..4000 {
+        let last = values[k];
+        values.push(b.op([Op::Add, Op::Mul][k % 2], &[last, values[k / 2]]));
+    }
+    // The last is needed first.
+    let mut total = values.pop().expect("a value");
+    while let Some(value) = values.pop() {
+        total = b.op([Op::Sub, Op::Max][values.len() % 2], &[total, value]);
+    }
+    b.store(out, total);
+    let program = b.finish(false);
     for (name, backend) in backends() {
         let kernel = backend.compile(&program).expect("it compiles");
         let run = || {
