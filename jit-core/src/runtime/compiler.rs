@@ -230,7 +230,7 @@ impl Compiler {
         let baked: Vec<u64> = baked.iter().flat_map(|b| [u64::from(b.is_some()), b.unwrap_or(0)]).collect();
         let mut hasher = blake3::Hasher::new();
         let parts: [&[u8]; 5] = [
-            env!("JIT_CORE_SOURCE").as_bytes(),
+            env!("SOURCE_HASH").as_bytes(),
             fingerprint,
             &options,
             bytemuck::cast_slice(words),
