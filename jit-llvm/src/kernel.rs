@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jit_core::backend::{Arg, CompiledKernel, Launch};
 use jit_core::error::Error;
 use jit_core::ir::{Outline, ParamId, ParamKind};
-use jit_core::reduce::{chunk_len, fold_chunk_results};
+use jit_core::reduce::{ACCUMULATORS, chunk_len, fold_chunk_results};
 
 use crate::codegen::{ALONE, COPIED, STREAMS, may_stream};
 use crate::orc::Code;
@@ -47,6 +47,10 @@ const SMALL_BLOCK: u64 = 1 << 13;
 
 /// More blocks than this share the work out no more evenly, though lanes of a loop take turns from none to hundreds.
 const BLOCKS_PER_THREAD: u64 = 64;
+
+/// The most that an instruction takes of the stack: for each of 16 lanes a value and, where lanes are worked off one by
+/// one, another place for it and an address. (Vectors of more lanes have small elements, and no addresses.)
+const MOST_STACK: u64 = 16 * 24;
 
 /// What a call may take of any thread's stack without asking.
 const SMALL_FRAME: usize = 64 << 10;
@@ -120,9 +124,10 @@ impl Kernel {
         Kernel { code, outline, outputs, targets, maker }
     }
 
-    /// Calls generated code with as much stack as its frame may take: a place of 8 bytes a lane for each instruction.
+    /// Calls generated code with as much stack as its frame may take.
     fn with_stack(&self, call: impl FnOnce()) {
-        let frame = self.outline.instructions.saturating_mul(u64::from(self.maker.width) * 8);
+        let accumulators = (self.outline.reductions.len() * ACCUMULATORS * size_of::<u64>()) as u64;
+        let frame = self.outline.instructions.saturating_mul(MOST_STACK).saturating_add(accumulators);
         let frame = usize::try_from(frame).unwrap_or(usize::MAX / 2);
         if frame <= SMALL_FRAME {
             call();

@@ -314,13 +314,17 @@ fn a_logger_may_print_arrays() {
         let array = op(Op::Mul, &[&counted(dev, 100), &lit(2u32)]);
         let seen = Rc::new(RefCell::new(Vec::new()));
         let lines = Rc::clone(&seen);
+        let x = op(Op::Sub, &[&counted(dev, 50), &lit(7u32)]);
+        let buffer = BufferVar::new(&x);
+        let (logged, place) = (x.clone(), buffer.clone());
         LISTENER.set(Some(Box::new(move || {
+            // Also what is evaluated by whoever logs.
+            assert_eq!(read::<u32>(&logged)[10], 3);
+            assert_eq!(read::<u32>(&place.value())[10], 4);
             let fresh = op(Op::Add, &[&array, &lit(1u32)]);
             let line = format!("{fresh:?} {:?} {:?}", read::<u32>(&array), read::<u32>(&fresh));
             lines.borrow_mut().push(line);
         })));
-        let x = op(Op::Sub, &[&counted(dev, 50), &lit(7u32)]);
-        let buffer = BufferVar::new(&x);
         buffer.scatter(Op::ScatterAdd, &lit(1u32), &counted(dev, 50), None);
         eval(&[&x], &[&buffer]).expect("evaluation").wait().expect("no error");
         assert_eq!(read::<u32>(&buffer.value())[10], 4);
