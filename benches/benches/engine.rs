@@ -12,9 +12,12 @@ use jit_core::trace::{Var, eval};
 use jit_frontend::Array;
 use jit_llvm::{LlvmBackend, LlvmOptions};
 
+fn backend() -> Arc<LlvmBackend> {
+    Arc::new(LlvmBackend::new(LlvmOptions::default()).expect("LLVM for this machine"))
+}
+
 fn cpu() -> Device {
-    let backend = LlvmBackend::new(LlvmOptions::default()).expect("LLVM for this machine");
-    Device::new(Arc::new(backend), DeviceOptions::default())
+    Device::new(backend(), DeviceOptions::default())
 }
 
 fn upload(device: Device, values: &[f32]) -> Var {
@@ -121,13 +124,15 @@ fn compiling(c: &mut Criterion) {
     group.sample_size(10);
     for ops in [50usize, 1_000, 10_000] {
         group.bench_function(format!("{ops}"), |bench| {
-            // A device of its own has an empty cache; something small has woken its compiler.
+            // A device of its own has an empty cache; something small has woken the backend's compiler. Devices are never
+            // freed, so they share a backend and its threads.
+            let backend = backend();
             let run = |(x, [a, b, d]): &(Var, [Var; 3]), ops| {
                 eval(&[&chain(x, ops, [a, b, d])], &[]).expect("evaluation").wait().expect("execution");
             };
             bench.iter_batched(
                 || {
-                    let operands = operands(cpu());
+                    let operands = operands(Device::new(Arc::clone(&backend) as _, DeviceOptions::default()));
                     run(&operands, 8);
                     operands
                 },
@@ -142,10 +147,10 @@ fn compiling(c: &mut Criterion) {
 /// As in a process that finds its kernels on disk: a device with nothing but the directory.
 fn loading(c: &mut Criterion) {
     let directory = std::env::temp_dir().join(format!("jit-bench-{}", std::process::id()));
+    let backend = backend();
     let device = || {
-        let backend = LlvmBackend::new(LlvmOptions::default()).expect("LLVM for this machine");
         let disk_cache = Some(DiskCacheOptions::new(&directory));
-        Device::new(Arc::new(backend), DeviceOptions { disk_cache, ..DeviceOptions::default() })
+        Device::new(Arc::clone(&backend) as _, DeviceOptions { disk_cache, ..DeviceOptions::default() })
     };
     let run = |(x, [a, b, d]): &(Var, [Var; 3]), ops| {
         eval(&[&chain(x, ops, [a, b, d])], &[]).expect("evaluation").wait().expect("execution");

@@ -1,6 +1,7 @@
 //! Threads that share a device: what they compute is what one thread would.
 
-use std::fmt::Write as _;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -271,14 +272,15 @@ fn expected(round: u32, at: usize) -> u32 {
     })
 }
 
-/// Prints arrays, and so evaluates and reads them, whenever anything is logged.
-struct PrintsArrays {
-    array: Var,
-    seen: Arc<AtomicUsize>,
-    lines: Mutex<String>,
+/// Hands what is logged to the thread's own listener. One for the whole process: `tracing` keeps per place of logging
+/// whether anybody listens, and forgets that while listeners come and go on several threads.
+struct Listeners;
+
+thread_local! {
+    static LISTENER: Cell<Option<Box<dyn Fn()>>> = const { Cell::new(None) };
 }
 
-impl tracing::Subscriber for PrintsArrays {
+impl tracing::Subscriber for Listeners {
     fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
         true
     }
@@ -291,19 +293,12 @@ impl tracing::Subscriber for PrintsArrays {
 
     fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
 
-    fn event(&self, event: &tracing::Event<'_>) {
-        // Reading logs in its turn; one level shows that it can.
-        thread_local! {
-            static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    fn event(&self, _: &tracing::Event<'_>) {
+        // Taken meanwhile: what it evaluates is logged too.
+        if let Some(listener) = LISTENER.take() {
+            listener();
+            LISTENER.set(Some(listener));
         }
-        if INSIDE.replace(true) {
-            return;
-        }
-        let fresh = op(Op::Add, &[&self.array, &lit(1u32)]);
-        let values = (read::<u32>(&self.array), read::<u32>(&fresh), format!("{fresh:?}"));
-        writeln!(self.lines.lock(), "{} {values:?}", event.metadata().target()).expect("a string grows");
-        self.seen.fetch_add(1, Ordering::Relaxed);
-        INSIDE.set(false);
     }
 
     fn enter(&self, _: &tracing::span::Id) {}
@@ -311,23 +306,30 @@ impl tracing::Subscriber for PrintsArrays {
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
+/// A listener evaluates, reads and prints arrays whenever anything is logged.
 #[test]
 fn a_logger_may_print_arrays() {
+    drop(tracing::subscriber::set_global_default(Listeners));
     for dev in devices::fresh() {
         let array = op(Op::Mul, &[&counted(dev, 100), &lit(2u32)]);
-        let seen = Arc::new(AtomicUsize::new(0));
-        let logger = PrintsArrays { array, seen: Arc::clone(&seen), lines: Mutex::default() };
-        // The place that logs is known before somebody listens: its first use elsewhere would race with the listener.
-        assert_eq!(read::<u32>(&op(Op::Sub, &[&counted(dev, 5), &lit(9u32)]))[0], u32::MAX - 8);
-        tracing::subscriber::with_default(logger, || {
-            tracing::callsite::rebuild_interest_cache();
-            let x = op(Op::Sub, &[&counted(dev, 50), &lit(7u32)]);
-            let buffer = BufferVar::new(&x);
-            buffer.scatter(Op::ScatterAdd, &lit(1u32), &counted(dev, 50), None);
-            eval(&[&x], &[&buffer]).expect("evaluation").wait().expect("no error");
-            assert_eq!(read::<u32>(&buffer.value())[10], 4);
-            dev.trim();
-        });
-        assert!(seen.load(Ordering::Relaxed) > 0, "something is logged on {dev:?}");
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let lines = Rc::clone(&seen);
+        let x = op(Op::Sub, &[&counted(dev, 50), &lit(7u32)]);
+        let buffer = BufferVar::new(&x);
+        let (logged, place) = (x.clone(), buffer.clone());
+        LISTENER.set(Some(Box::new(move || {
+            // Also what is evaluated by whoever logs.
+            assert_eq!(read::<u32>(&logged)[10], 3);
+            assert_eq!(read::<u32>(&place.value())[10], 4);
+            let fresh = op(Op::Add, &[&array, &lit(1u32)]);
+            let line = format!("{fresh:?} {:?} {:?}", read::<u32>(&array), read::<u32>(&fresh));
+            lines.borrow_mut().push(line);
+        })));
+        buffer.scatter(Op::ScatterAdd, &lit(1u32), &counted(dev, 50), None);
+        eval(&[&x], &[&buffer]).expect("evaluation").wait().expect("no error");
+        assert_eq!(read::<u32>(&buffer.value())[10], 4);
+        dev.trim();
+        LISTENER.set(None);
+        assert!(!seen.borrow().is_empty(), "something is logged on {dev:?}");
     }
 }

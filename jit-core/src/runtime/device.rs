@@ -1,4 +1,4 @@
-//! A device: a backend, its trace behind one lock, its stream, its caches.
+//! A device: a backend, its trace behind one lock, its streams, its caches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -155,7 +155,7 @@ impl Device {
 
     /// The stream that evaluations go to unless another one was entered.
     pub fn default_stream(&self) -> Stream {
-        self.0.streams.default(*self).clone()
+        self.0.streams.default_stream(*self).clone()
     }
 
     #[doc(hidden)]

@@ -35,7 +35,7 @@ pub(crate) struct Streams {
     /// Taken before the points of a storage.
     lanes: Mutex<Lanes>,
     default: OnceLock<Stream>,
-    executor: Executor,
+    pub(crate) executor: Executor,
     /// For each stream the first error that nobody has asked for.
     failed: Mutex<Vec<Option<Error>>>,
 }
@@ -54,8 +54,10 @@ struct Lane {
     tail: Option<Event>,
     sequence: u64,
     known: Clock,
-    /// What the next batch must wait for, beside the tail.
+    /// What the next batch must wait for, beside the tail; its error is that batch's.
     waits: Events,
+    /// What the next batch with work is ordered after anyway, and gets the error of.
+    inputs: Events,
 }
 
 /// A batch that has its place in a stream, and runs once it is dropped.
@@ -80,7 +82,7 @@ impl Streams {
     }
 
     /// The default stream.
-    pub(crate) fn default(&self, device: Device) -> &Stream {
+    pub(crate) fn default_stream(&self, device: Device) -> &Stream {
         self.default.get_or_init(|| Stream::of(device).expect("a device's first stream"))
     }
 
@@ -94,8 +96,8 @@ impl Streams {
             lanes.lanes.iter().flat_map(|lane| lane.waits.iter().chain(&lane.tail)).cloned().collect()
         };
         wait_all(&tails)?;
-        let failed = std::mem::take(&mut *self.failed.lock());
-        failed.into_iter().flatten().next().map_or(Ok(()), Err)
+        let first = self.failed.lock().iter_mut().find_map(Option::take);
+        first.map_or(Ok(()), Err)
     }
 }
 
@@ -115,14 +117,14 @@ impl Stream {
     /// [`Error::Config`] if the device has [`MAX_STREAMS`] streams; drop some.
     pub fn new(device: Device) -> Result<Stream, Error> {
         // The default stream is the first.
-        device.shared().streams.default(device);
+        device.shared().streams.default_stream(device);
         Stream::of(device)
     }
 
     /// The stream that evaluations of this thread on a device go to.
     pub fn current(device: Device) -> Stream {
         let entered = CURRENT.with_borrow(|stack| stack.iter().rfind(|s| s.device() == device).cloned());
-        entered.unwrap_or_else(|| device.shared().streams.default(device).clone())
+        entered.unwrap_or_else(|| device.shared().streams.default_stream(device).clone())
     }
 
     /// Its device.
@@ -171,10 +173,13 @@ impl Stream {
         }
         let mut lanes = self.streams().lanes.lock();
         let lane = &mut lanes.lanes[self.0.number as usize];
-        let covered =
-            event.point().is_some_and(|p| p.device == self.0.device.number() && lane.known.covers(p));
-        if !covered || event.is_open() {
-            lane.learn(event, self.0.device.number());
+        let device = self.0.device.number();
+        let covered = event.point().is_some_and(|p| p.device == device && lane.known.covers(p));
+        if covered || event.is_open() {
+            lane.inputs.retain(|e| !e.has_succeeded());
+            lane.inputs.push(event.clone());
+        } else {
+            lane.learn(event, device);
             lane.waits.push(event.clone());
         }
     }
@@ -263,6 +268,12 @@ impl Stream {
         let mut after = Events::new();
         let mut inputs = std::mem::take(&mut lane.waits);
         after.extend(inputs.iter().cloned());
+        if work.is_empty() {
+            // It stands for what comes before it; what comes next gets the errors too.
+            lane.inputs.extend(inputs.iter().cloned());
+        } else {
+            inputs.append(&mut lane.inputs);
+        }
         for storage in reads.iter().chain(writes) {
             if let Some(event) = storage.points().pending_write() {
                 // Its error is asked for also where its end need not be waited for.
@@ -335,10 +346,13 @@ impl Drop for Inner {
         }
         drop(failed);
         let mut lanes = streams.lanes.lock();
-        let waits = std::mem::take(&mut lanes.lanes[self.number as usize].waits);
+        let lane = &mut lanes.lanes[self.number as usize];
+        // What it was told to wait for and did not is no order for who gets the number next.
+        let told = (std::mem::take(&mut lane.waits), std::mem::take(&mut lane.inputs));
+        lane.known = lane.tail.as_ref().map_or_else(Clock::default, |tail| tail.known().clone());
         lanes.free.push(self.number);
         drop(lanes);
-        drop(waits);
+        drop(told);
     }
 }
 
@@ -359,22 +373,4 @@ impl std::fmt::Debug for Stream {
 thread_local! {
     /// The streams that this thread has entered and not left.
     static CURRENT: RefCell<Vec<Stream>> = const { RefCell::new(Vec::new()) };
-}
-
-impl Event {
-    /// An event that happens when all of these have, with the first error among them.
-    pub(crate) fn all(device: Device, mut events: Vec<Event>) -> Event {
-        events.retain(|e| !e.has_succeeded());
-        events.dedup_by(|a, b| a.same(b));
-        if events.len() < 2 {
-            return events.pop().unwrap_or_else(Event::complete);
-        }
-        let after: Events = events.into();
-        let executor = &device.shared().streams.executor;
-        let batch =
-            Batch { stream: None, work: Vec::new(), after: after.clone(), inputs: after.clone(), executor };
-        let event = Event::of_batch(batch, None, Clock::default(), false);
-        drop(Ticket { event: event.clone(), after, small: true });
-        event
-    }
 }
