@@ -1,8 +1,8 @@
 //! Builds programs instruction by instruction.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
-use super::{Block, Inst, Param, ParamId, ParamKind, Program, Table, TableId, Value};
+use super::{Block, Blocks, Inst, Param, ParamId, ParamKind, Program, Table, TableId, Value, ValueList};
 use crate::dtype::DType;
 use crate::op::Op;
 
@@ -75,16 +75,16 @@ impl Builder {
         args: &[Value],
         results: &[DType],
         blocks: Vec<Block>,
-    ) -> SmallVec<[Value; 2]> {
-        let results: SmallVec<[Value; 2]> = results.iter().map(|&d| self.program.new_value(d)).collect();
-        self.push(op, imm, args, results.clone(), blocks);
+    ) -> ValueList {
+        let results: ValueList = results.iter().map(|&d| self.program.new_value(d)).collect();
+        self.push(op, imm, args, results.clone(), blocks.into());
         results
     }
 
     /// Appends an instruction with one result of that type.
     pub fn value(&mut self, op: Op, imm: u64, args: &[Value], dtype: DType) -> Value {
         let result = self.program.new_value(dtype);
-        self.push(op, imm, args, smallvec![result], Vec::new());
+        self.push(op, imm, args, [result].into(), Blocks::default());
         result
     }
 
@@ -134,19 +134,19 @@ impl Builder {
     /// An element of memory, 0 where masked off or out of bounds.
     pub fn gather(&mut self, param: ParamId, index: Value, mask: Option<Value>) -> Value {
         let dtype = self.program.params[param.index()].dtype;
-        let args: SmallVec<[Value; 4]> = [index].into_iter().chain(mask).collect();
+        let args: ValueList = [index].into_iter().chain(mask).collect();
         self.value(Op::Gather, u64::from(param.0), &args, dtype)
     }
 
     /// A scatter of any kind.
     pub fn scatter(&mut self, op: Op, param: ParamId, value: Value, index: Value, mask: Option<Value>) {
-        let args: SmallVec<[Value; 4]> = [value, index].into_iter().chain(mask).collect();
-        self.push(op, u64::from(param.0), &args, SmallVec::new(), Vec::new());
+        let args: ValueList = [value, index].into_iter().chain(mask).collect();
+        self.push(op, u64::from(param.0), &args, ValueList::new(), Blocks::default());
     }
 
     /// Writes a lane's element (in a finish: element 0) of an output.
     pub fn store(&mut self, param: ParamId, value: Value) {
-        self.push(Op::Store, u64::from(param.0), &[value], SmallVec::new(), Vec::new());
+        self.push(Op::Store, u64::from(param.0), &[value], ValueList::new(), Blocks::default());
     }
 
     /// Opens a nested block with parameters of these types; instructions go there until
@@ -193,8 +193,8 @@ impl Builder {
         self.program
     }
 
-    fn push(&mut self, op: Op, imm: u64, args: &[Value], results: SmallVec<[Value; 2]>, blocks: Vec<Block>) {
-        let args = SmallVec::from_slice(args);
+    fn push(&mut self, op: Op, imm: u64, args: &[Value], results: ValueList, blocks: Blocks) {
+        let args = args.into();
         self.innermost().insts.push(Inst { op, in_bounds: false, imm, results, args, blocks });
     }
 

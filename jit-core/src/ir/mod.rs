@@ -33,15 +33,15 @@
 //! [`verify`] is the list of what must hold; after it says Ok, code generation does not panic.
 
 mod builder;
+mod lists;
 mod outline;
 mod parse;
 mod print;
 mod structure;
 mod verify;
 
-use smallvec::SmallVec;
-
 pub use builder::Builder;
+pub use lists::{Blocks, ValueList};
 pub use outline::Outline;
 pub use parse::{parse, parse_constant};
 pub use structure::Hole;
@@ -176,11 +176,11 @@ pub struct Inst {
     /// A literal's bits, or the number of the parameter or table that the op names.
     pub imm: u64,
     /// The values it defines.
-    pub results: SmallVec<[Value; 2]>,
+    pub results: ValueList,
     /// The values it uses. For indexed memory: (value,) index and, unless always true, mask.
-    pub args: SmallVec<[Value; 4]>,
+    pub args: ValueList,
     /// Nested blocks.
-    pub blocks: Vec<Block>,
+    pub blocks: Blocks,
 }
 
 impl Program {

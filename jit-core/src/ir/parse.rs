@@ -5,9 +5,8 @@
 //! [`MAX_NESTING`].
 
 use rustc_hash::FxHashMap;
-use smallvec::{SmallVec, smallvec};
 
-use super::{Block, Inst, MAX_NESTING, Param, ParamKind, Program, Table, Value};
+use super::{Block, Blocks, Inst, MAX_NESTING, Param, ParamKind, Program, Table, Value, ValueList};
 use crate::dtype::{DType, Element};
 use crate::error::Error;
 use crate::op::{ALL_OPS, Class, Op, scalar};
@@ -146,7 +145,7 @@ impl<'a> Parser<'a> {
         let mut block = Block { params, ..Block::default() };
         while !self.eat("}") {
             if self.eat(end) {
-                block.yields = self.values()?.into_vec();
+                block.yields = self.values()?.to_vec();
                 self.expect("}")?;
                 break;
             }
@@ -157,7 +156,7 @@ impl<'a> Parser<'a> {
     }
 
     fn inst(&mut self, depth: usize) -> Result<Inst, Error> {
-        let mut results = SmallVec::new();
+        let mut results = ValueList::new();
         if self.behind_value().is_some() {
             results.push(self.definition()?);
             while self.eat(",") {
@@ -170,7 +169,7 @@ impl<'a> Parser<'a> {
             return self.error(format!("`{name}` is no op"));
         };
         let mut inst =
-            Inst { op, in_bounds: false, imm: 0, results, args: SmallVec::new(), blocks: Vec::new() };
+            Inst { op, in_bounds: false, imm: 0, results, args: ValueList::new(), blocks: Blocks::default() };
         match op {
             Op::Loop => self.loop_blocks(&mut inst, depth)?,
             Op::If => {
@@ -263,12 +262,12 @@ impl<'a> Parser<'a> {
     }
 
     /// Values, perhaps none, with commas between them.
-    fn values(&mut self) -> Result<SmallVec<[Value; 4]>, Error> {
+    fn values(&mut self) -> Result<ValueList, Error> {
         // A value with a type begins the next instruction.
         if self.behind_value().is_none_or(|sign| sign == b':') {
-            return Ok(SmallVec::new());
+            return Ok(ValueList::new());
         }
-        let mut values = smallvec![self.value()?];
+        let mut values = ValueList::from([self.value()?]);
         while self.eat(",") {
             values.push(self.value()?);
         }

@@ -462,7 +462,6 @@ fn broken<'a>(place: Place<'a>, rule: String) -> Checked<'a> {
 /// Rules whose breach has no text form; the others are tested by file cases.
 #[cfg(test)]
 mod tests {
-    use smallvec::smallvec;
 
     use super::*;
     use crate::ir::{Builder, ParamId, Table};
@@ -517,7 +516,7 @@ mod tests {
         check(&program, "line 2: `v0: _ = counter`: v0 has no type");
         program.values = vec![DType::U32];
         program.body.insts[0].op = Op::Neg;
-        program.body.insts[0].args = smallvec![Value(9)];
+        program.body.insts[0].args = [Value(9)].into();
         check(&program, "v9 is used before it is defined");
     }
 

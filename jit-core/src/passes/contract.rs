@@ -8,10 +8,8 @@
 //! Leaves alone: products with a second use, which would be computed twice; integers; the product itself, which
 //! [`dce`](super::dce) drops.
 
-use smallvec::smallvec;
-
 use crate::dtype::DType;
-use crate::ir::{Block, Inst, Program, Value};
+use crate::ir::{Block, Blocks, Inst, Program, Value};
 use crate::op::Op;
 
 /// Fuses products of floats into the sums that use them.
@@ -56,10 +54,10 @@ impl Pass<'_> {
         let subtract = sum.op == Op::Sub;
         sum.args = if let Some([a, b]) = self.products[left.index()] {
             let c = if subtract { self.negated(right, out) } else { right };
-            smallvec![a, b, c]
+            [a, b, c].into()
         } else if let Some([a, b]) = self.products[right.index()] {
             let a = if subtract { self.negated(a, out) } else { a };
-            smallvec![a, b, left]
+            [a, b, left].into()
         } else {
             return;
         };
@@ -75,9 +73,9 @@ impl Pass<'_> {
             op: Op::Neg,
             in_bounds: false,
             imm: 0,
-            results: smallvec![result],
-            args: smallvec![value],
-            blocks: Vec::new(),
+            results: [result].into(),
+            args: [value].into(),
+            blocks: Blocks::default(),
         });
         result
     }

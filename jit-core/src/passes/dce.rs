@@ -9,7 +9,7 @@
 //! tables (the launch names them by position); effects whose mask is a false literal. A loop without effects
 //! whose results are unused goes, even if it would not end.
 
-use crate::ir::{Block, Inst, Program, Value};
+use crate::ir::{Block, Inst, Program, Value, ValueList};
 use crate::op::{Class, Op};
 
 /// Drops what nothing observable depends on.
@@ -207,7 +207,7 @@ impl Sweep<'_> {
     }
 }
 
-fn retain<A: smallvec::Array<Item = Value>>(keep: &[bool], values: &mut smallvec::SmallVec<A>) {
+fn retain(keep: &[bool], values: &mut ValueList) {
     let mut keep = keep.iter();
     values.retain(|_| *keep.next().expect("lists of one length"));
 }
