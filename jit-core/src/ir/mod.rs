@@ -183,6 +183,8 @@ pub struct Inst {
     pub blocks: Blocks,
 }
 
+const _: () = assert!(size_of::<Inst>() == 56);
+
 impl Program {
     /// The element type of a value.
     pub fn dtype(&self, value: Value) -> DType {

@@ -57,7 +57,7 @@ pub(crate) enum Step {
 /// A kernel of a plan.
 pub(crate) struct Stage {
     pub(crate) program: Program,
-    /// The program's literals and the literal nodes they came from.
+    /// The program's literals, in the order of its text, and the literal nodes they came from.
     pub(crate) literals: Vec<(Value, u32)>,
     /// What each parameter is.
     pub(crate) args: Vec<Source>,

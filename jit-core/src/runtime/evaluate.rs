@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::backend::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::ir::{Outline, ParamKind};
+use crate::ir::{Hole, Outline, ParamKind};
 use crate::op::Class;
 use crate::plan::{self, Canonical, Memory, Source, Step};
 use crate::runtime::batch::{Span, Work};
@@ -169,9 +169,13 @@ impl Planner {
                 steps.push(match step {
                     Step::Copy { from, to } => CachedStep::Copy { from, to },
                     Step::Launch(stage) => {
-                        let numbers: FxHashMap<_, _> = stage.literals.iter().copied().collect();
                         let kernel = kernels.entry(stage.program, &mut holes);
-                        let literals = holes.iter().map(|h| numbers[&h.value]).collect();
+                        // Both in the order of the program's text; some literals are no holes.
+                        let mut all = stage.literals.iter();
+                        let node =
+                            |hole: &Hole| all.find(|(value, _)| *value == hole.value).map(|&(_, node)| node);
+                        let literals = holes.iter().map(node).collect::<Option<_>>();
+                        let literals = literals.expect("a hole is one of the stage's literals");
                         CachedStep::Launch { kernel, literals, args: stage.args, lanes: stage.lanes }
                     }
                 });

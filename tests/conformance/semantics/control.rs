@@ -154,6 +154,23 @@ fn loops_nest() {
 }
 
 #[test]
+fn a_held_result_that_nothing_uses_is_no_part_of_the_kernel() {
+    on_each(|device| {
+        let mut held = Vec::new();
+        let n = upload(device, &[0u32, 1, 2, 9, 4]);
+        let out = times(device, &n, &[lit(0u32)], |s| {
+            let inner = times(device, &lit(3u32), &[s[1].clone(), lit(7u32)], |t| {
+                vec![add(&t[1], &lit(1u32)), add(&t[2], &lit(2u32))]
+            });
+            held.extend_from_slice(&inner[1..]);
+            vec![inner[0].clone()]
+        });
+        assert_eq!(read::<u32>(&add(&out[0], &lit(1000u32))), [1000, 1003, 1006, 1027, 1012]);
+        drop(held);
+    });
+}
+
+#[test]
 fn branches_nest_in_loops_and_loops_in_branches() {
     on_each(|device| {
         let lane = Var::counter(device, DType::U32, 8);
