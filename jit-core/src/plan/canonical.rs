@@ -37,8 +37,8 @@ impl Canonical {
         self.sizes.clear();
         self.results.clear();
         self.effects = false;
-        // What most likely is enough, so that long lists are not copied as they grow; but not for traces of which this may be a
-        // small part.
+        // Mostly enough, so that long lists are not copied as they grow; but no more, since this may be a small part of a
+        // large trace.
         let expected = trace.slab.live().min(1 << 14);
         self.order.reserve(expected);
         self.edges.reserve(expected);

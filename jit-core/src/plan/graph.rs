@@ -21,15 +21,12 @@ pub(super) struct Graph<'a> {
     pub(super) has_memory_users: bool,
 }
 
-/// Where the operands of a node are, up to where those of the next one start. For most nodes both lists are the same, for
-/// others one is the end of the other.
+/// Where a node's operands are: its dependencies are `start..end`, its lane operands go from `lanes` to the next node's
+/// `start`. For most nodes these are the same, for effects and gathers the latter are the end of the former.
 #[derive(Clone, Copy)]
 struct Row {
-    /// Dependencies are from here
     start: u32,
-    /// to here.
     end: u32,
-    /// Lane operands are from here.
     lanes: u32,
 }
 
