@@ -66,6 +66,21 @@ pub(crate) struct Ticket {
     small: bool,
 }
 
+/// What a batch is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    /// Work, which fails if an event that was waited for did.
+    Work {
+        /// Whether the submitting thread does it if it can.
+        small: bool,
+    },
+    /// A point to wait for. The errors before it are still to be told to the next work, and to `sync`.
+    Mark {
+        /// Whether its event measures time.
+        timed: bool,
+    },
+}
+
 impl Streams {
     /// No stream yet, and no thread.
     pub(crate) fn new() -> Streams {
@@ -147,36 +162,25 @@ impl Stream {
 
     /// An event that completes when everything submitted so far has run, and every event so far waited for has happened.
     pub fn record(&self) -> Event {
-        let tail = {
-            let lanes = self.streams().lanes.lock();
-            let lane = &lanes.lanes[self.0.number as usize];
-            lane.waits.is_empty().then(|| lane.tail.clone())
-        };
-        match tail {
-            Some(tail) => tail.unwrap_or_else(Event::complete),
-            None => self.submit(Vec::new(), false),
-        }
+        self.tail().unwrap_or_else(|| self.submit(Vec::new(), Purpose::Mark { timed: false }))
     }
 
     /// As [`record`](Self::record), with the time at which it happens, for [`Event::elapsed_since`].
     pub fn record_timed(&self) -> Event {
-        self.submit(Vec::new(), true)
+        self.submit(Vec::new(), Purpose::Mark { timed: true })
     }
 
-    /// Makes what is submitted from here on wait for an event, of any device. If the event fails, the next batch does.
-    /// The host does not wait.
+    /// Makes what is submitted from here on wait for an event, of any device. If the event fails, so does the next work;
+    /// what is recorded before that fails as well and takes nothing away. The host does not wait.
     pub fn wait(&self, event: &Event) {
         if event.has_succeeded() {
             return;
         }
         let mut lanes = self.streams().lanes.lock();
         let lane = &mut lanes.lanes[self.0.number as usize];
-        let covered =
-            event.point().is_some_and(|p| p.device == self.0.device.number() && lane.known.covers(p));
-        if !covered || event.is_open() {
-            lane.learn(event, self.0.device.number());
-            lane.waits.push(event.clone());
-        }
+        lane.learn(event, self.0.device.number());
+        // Also where its end is waited for anyway: its error is asked for here.
+        lane.waits.push(event.clone());
     }
 
     /// Makes what is submitted from here on wait for what has been submitted to another stream, of any device.
@@ -189,7 +193,9 @@ impl Stream {
     /// # Errors
     /// The first error of a batch of this stream that no `sync` has told of, or [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
-        wait_all(&[self.record()])?;
+        // Work, which a failed wait is told to: this tells of it.
+        let last = self.tail().unwrap_or_else(|| self.submit(Vec::new(), Purpose::Work { small: true }));
+        wait_all(&[last])?;
         let error = self.streams().failed.lock().get_mut(self.0.number as usize).and_then(Option::take);
         error.map_or(Ok(()), Err)
     }
@@ -208,13 +214,12 @@ impl Stream {
         writes: &[&Arc<Storage>],
         small: bool,
     ) -> Ticket {
-        self.place(work, reads, writes, small, false)
+        self.place(work, reads, writes, Purpose::Work { small })
     }
 
     /// Runs a batch that touches no storage.
-    pub(crate) fn submit(&self, work: Vec<Work>, timed: bool) -> Event {
-        let small = work.is_empty();
-        self.place(work, &[], &[], small, timed).event.clone()
+    pub(crate) fn submit(&self, work: Vec<Work>, purpose: Purpose) -> Event {
+        self.place(work, &[], &[], purpose).event.clone()
     }
 
     /// Keeps the error of a batch for the next `sync`.
@@ -249,20 +254,33 @@ impl Stream {
         &self.0.device.shared().streams
     }
 
+    /// The last batch, as the point after everything; none if waits come after it.
+    fn tail(&self) -> Option<Event> {
+        let mut lanes = self.streams().lanes.lock();
+        let lane = &mut lanes.lanes[self.0.number as usize];
+        lane.waits.retain(|e| !e.has_succeeded());
+        lane.waits.is_empty().then(|| lane.tail.clone().unwrap_or_else(Event::complete))
+    }
+
     fn place(
         &self,
         work: Vec<Work>,
         reads: &[&Arc<Storage>],
         writes: &[&Arc<Storage>],
-        small: bool,
-        timed: bool,
+        purpose: Purpose,
     ) -> Ticket {
         let device = self.0.device.number();
         let mut lanes = self.streams().lanes.lock();
         let lane = &mut lanes.lanes[self.0.number as usize];
         let mut after = Events::new();
         let mut inputs = std::mem::take(&mut lane.waits);
+        let (stream, small, timed) = match purpose {
+            Purpose::Work { small } => (Some(self.clone()), small, false),
+            Purpose::Mark { timed } => (None, true, timed),
+        };
         after.extend(inputs.iter().cloned());
+        // A mark fails if one of them does, so the next work need wait for the mark alone.
+        let stands_for_waits = matches!(purpose, Purpose::Mark { .. }) && !inputs.is_empty();
         for storage in reads.iter().chain(writes) {
             if let Some(event) = storage.points().pending_write() {
                 // Its error is asked for also where its end need not be waited for.
@@ -280,13 +298,16 @@ impl Stream {
         let point = Point { device, stream: self.0.number, sequence: lane.sequence };
         lane.known.add(point);
         let executor = &self.streams().executor;
-        let batch = Batch { stream: Some(self.clone()), work, after: after.clone(), inputs, executor };
+        let batch = Batch { stream, work, after: after.clone(), inputs, executor };
         let event = Event::of_batch(batch, Some(point), lane.known.clone(), timed);
         for storage in reads {
             storage.points().add_read(&event);
         }
         for storage in writes {
             storage.points().set_written(&event);
+        }
+        if stands_for_waits {
+            lane.waits.push(event.clone());
         }
         lane.tail = Some(event.clone());
         Ticket { event, after, small }
@@ -327,7 +348,7 @@ impl Drop for Ticket {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Every batch holds its stream, so all have run.
+        // All work holds its stream, so it has run.
         let streams = &self.device.shared().streams;
         let mut failed = streams.failed.lock();
         if let Some(error) = failed.get_mut(self.number as usize) {
