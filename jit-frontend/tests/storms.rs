@@ -6,7 +6,7 @@ use std::thread;
 use jit_core::runtime::Gate;
 use jit_frontend as jit;
 use jit_frontend::prelude::*;
-use jit_frontend::{DeviceKind, Error};
+use jit_frontend::{DeviceKind, Element, Error};
 
 use crate::support::{fresh, on_each, values};
 
@@ -288,5 +288,159 @@ fn stores_past_the_caches_store_the_same() {
         let chosen = values(&chosen);
         assert_eq!(chosen.iter().filter(|&&x| x == 17).count(), n - 1);
         assert_eq!(chosen[n - 1], 2 * (n as u32 - 1));
+    }
+}
+
+/// Numbers that look random, the same on every run.
+fn noise(n: usize, seed: u64) -> impl Iterator<Item = u64> {
+    (0..n as u64).map(move |k| {
+        let x = (k + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed << 32);
+        let x = (x ^ x >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x ^ x >> 29
+    })
+}
+
+/// Combines values into elements of a small target, some lanes masked, some indices out of bounds, most of them shared by
+/// many lanes, and compares with the interpreter.
+fn combine<T: Element + PartialEq + std::fmt::Debug>(
+    devices: &[Device],
+    name: &str,
+    number: impl Fn(u64) -> T,
+    write: impl Fn(&Buffer<T>, &Array<T>, &Array<i32>, &Mask),
+    same: impl Fn(&T, &T) -> bool,
+) {
+    for (lanes, len) in [(1, 1), (65, 64), (4097, 1), (70_003, 7), (70_001, 1000), (20_000, 9000)] {
+        let start: Vec<T> = noise(len, 1).map(&number).collect();
+        let given: Vec<T> = noise(lanes, 2).map(&number).collect();
+        let at: Vec<i32> = noise(lanes, 3).map(|x| (x % (len as u64 + 3)) as i32 - 1).collect();
+        let on: Vec<bool> = noise(lanes, 4).map(|x| x % 5 > 0).collect();
+        let run = |dev: &Device| {
+            let up = "memory";
+            let target = Array::from_slice(&start, dev).expect(up);
+            let buffer = Buffer::from_array(&target).expect(up);
+            let (given, at) =
+                (Array::from_slice(&given, dev).expect(up), Array::from_slice(&at, dev).expect(up));
+            write(&buffer, &given, &at, &Array::from_slice(&on, dev).expect(up));
+            let result = values(&buffer.value());
+            assert!(values(&target).iter().zip(&start).all(|(a, b)| same(a, b)), "an old version stays");
+            result
+        };
+        let expected = run(&Device::interpreter());
+        for dev in devices {
+            for (k, (got, expected)) in run(dev).iter().zip(&expected).enumerate() {
+                assert!(
+                    same(got, expected),
+                    "{name} {lanes} lanes, {len}: [{k}] {got:?} not {expected:?}, {dev:?}"
+                );
+            }
+        }
+    }
+}
+
+macro_rules! integer_scatters {
+    ($devices:expr, $($t:ident)*) => {$(
+        let number = |x: u64| x as $t;
+        let same = |a: &$t, b: &$t| a == b;
+        let name = stringify!($t);
+        integer_scatters!(@ $devices, name, number, same, scatter_add_masked scatter_min_masked scatter_max_masked
+            scatter_minimum_masked scatter_mul_masked scatter_and_masked scatter_or_masked scatter_xor_masked);
+    )*};
+    (@ $devices:expr, $name:ident, $number:ident, $same:ident, $($op:ident)*) => {$(
+        let name = format!("{} {}", $name, stringify!($op));
+        combine($devices, &name, $number, |b, x, at, on| b.$op(x, at, on), $same);
+    )*};
+}
+
+#[test]
+fn integers_are_combined_as_the_interpreter_does() {
+    let devices = cpus();
+    integer_scatters!(&devices, u8 i8 u16 i16 u32 i32 u64 i64);
+    combine(&devices, "bool", |x| x % 3 == 0, |b, x, at, on| b.scatter_xor_masked(x, at, on), |a, b| a == b);
+    combine(&devices, "bool", |x| x % 3 == 0, |b, x, at, on| b.scatter_or_masked(x, at, on), |a, b| a == b);
+    combine(&devices, "bool", |x| x % 3 == 0, |b, x, at, on| b.scatter_and_masked(x, at, on), |a, b| a == b);
+}
+
+macro_rules! float_scatters {
+    ($devices:expr, $($t:ident)*) => {$(
+        let same = |a: &$t, b: &$t| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+        let name = stringify!($t);
+        // Sums of these are exact in any order.
+        let whole = |x: u64| match x % 1000 {
+            0 => -0.0,
+            1 => <$t>::INFINITY,
+            2 => <$t>::NAN,
+            k => (k as i32 % 8) as $t,
+        };
+        let zeros = |x: u64| if x % 2 == 0 { -0.0 } else { 0.0 };
+        let minus = |_: u64| -0.0;
+        combine($devices, name, whole, |b, x, at, on| b.scatter_add_masked(x, at, on), same);
+        combine($devices, name, zeros, |b, x, at, on| b.scatter_add_masked(x, at, on), same);
+        combine($devices, name, minus, |b, x, at, on| b.scatter_add_masked(x, at, on), same);
+        let any = |x: u64| <$t>::from_bits((x >> 1) as _);
+        combine($devices, name, any, |b, x, at, on| b.scatter_minimum_masked(x, at, on), same);
+        combine($devices, name, any, |b, x, at, on| b.scatter_maximum_masked(x, at, on), same);
+        combine($devices, name, any, |b, x, at, on| b.scatter_min_masked(x, at, on), same);
+        combine($devices, name, any, |b, x, at, on| b.scatter_max_masked(x, at, on), same);
+        combine($devices, name, zeros, |b, x, at, on| b.scatter_max_masked(x, at, on), same);
+        combine($devices, name, zeros, |b, x, at, on| b.scatter_min_masked(x, at, on), same);
+    )*};
+}
+
+#[test]
+fn floats_are_combined_as_the_interpreter_does() {
+    let devices = cpus();
+    float_scatters!(&devices, f32 f64);
+}
+
+/// Arrays of special floats to every integer type and to bool, in numbers that leave a remainder.
+#[test]
+fn floats_become_integers_as_rust_has_it() {
+    let special = |k: u64| {
+        let near = [
+            0.0,
+            0.5,
+            1.0,
+            127.0,
+            128.0,
+            255.0,
+            256.0,
+            32767.5,
+            65535.5,
+            2147483647.0,
+            2147483648.0,
+            4294967295.5,
+            4294967296.0,
+            9223372036854775808.0,
+            18446744073709551616.0,
+            1e30,
+            f64::MIN_POSITIVE,
+        ];
+        let x = near[(k % 17) as usize];
+        let x = match k / 17 % 5 {
+            0 => x,
+            1 => x.next_up(),
+            2 => x.next_down(),
+            3 => f64::NAN,
+            _ => f64::INFINITY,
+        };
+        if k / 85 % 2 == 0 { x } else { -x }
+    };
+    let doubles: Vec<f64> = (0..1037).map(special).collect();
+    let singles: Vec<f32> =
+        doubles.iter().map(|&x| x as f32).chain(noise(1000, 9).map(|x| f32::from_bits(x as u32))).collect();
+    for dev in cpus() {
+        for n in [0, 1, 3, 15, 16, 17, 1037] {
+            let d = Array::from_slice(&doubles[..n], &dev).expect("memory");
+            let s = Array::from_slice(&singles[singles.len() - n..], &dev).expect("memory");
+            macro_rules! check {
+                ($($t:ident)*) => {$(
+                    let expected: Vec<$t> = doubles[..n].iter().map(|&x| x as $t).collect();
+                    assert_eq!(values(&d.cast::<$t>()), expected, "{} {n} {dev:?}", stringify!($t));
+                    let expected: Vec<$t> = singles[singles.len() - n..].iter().map(|&x| x as $t).collect();
+                    assert_eq!(values(&s.cast::<$t>()), expected, "{} {n} {dev:?}", stringify!($t));
+                )*};
+            }
+            check!(u8 i8 u16 i16 u32 i32 u64 i64);
+        }
     }
 }
