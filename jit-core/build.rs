@@ -1,4 +1,4 @@
-//! A hash of this crate's source: part of what kernels on disk are found by, so that no change of the compiler can be
+//! A hash of a crate's source: part of what kernels on disk are found by, so that no change of the compiler can be
 //! forgotten there.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo::rerun-if-changed=src");
-    println!("cargo::rerun-if-changed=build.rs");
     let mut files = Vec::new();
     collect(Path::new("src"), &mut files);
     files.sort();
@@ -15,7 +14,7 @@ fn main() {
         file.hash(&mut hasher);
         std::fs::read(&file).expect("a source file can be read").hash(&mut hasher);
     }
-    println!("cargo::rustc-env=JIT_CORE_SOURCE={:016x}", hasher.finish());
+    println!("cargo::rustc-env=SOURCE_HASH={:016x}", hasher.finish());
 }
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) {

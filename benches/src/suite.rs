@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use clap::ValueEnum;
-use jit_frontend::{Device, DeviceBuilder, DeviceKind, DiskCacheOptions, Error, FloatMode};
+use jit_frontend::{Device, DeviceBuilder, DeviceKind, Error, FloatMode};
 use serde::Serialize;
 
 use crate::expected::Expected;
@@ -76,7 +76,7 @@ impl Suite {
 
     /// A new device of the same kind that keeps its kernels in that directory.
     pub fn device_with_disk_cache(&self, directory: &Path) -> Result<Device, Error> {
-        builder(self.options).disk_cache(Some(DiskCacheOptions::new(directory))).build()
+        builder(self.options).cache_dir(directory).build()
     }
 
     /// The sizes.

@@ -7,8 +7,8 @@
 //! An operation on [`trace::Var`]s adds a node to the trace of its device. [`trace::eval`] writes what its roots need
 //! as canonical words, looks the plan up by them, and on a miss cuts the graph into stages and builds an
 //! [`ir::Program`] for each. Each program's kernel is looked up by its structure or compiled: [`passes`], then the
-//! backend. The kernels are queued on the device's stream, and the nodes become evaluated arrays whose memory the
-//! stream fills. Reading waits for one array's event.
+//! backend, or the disk. The kernels are queued on the thread's current stream, and the nodes become evaluated arrays whose
+//! memory the stream fills. Reading waits for one array's event.
 //!
 //! # Modules
 //! - [`dtype`], [`op`]: element types, and the table of ops with the meaning of each on one lane.
@@ -20,8 +20,7 @@
 //! - [`runtime`]: devices, streams, events, storage, caches, history.
 //!
 //! # Invariants
-//! - No lock is held while logging, while a kernel runs, or while waiting for one, but the lock that orders evaluations
-//!   of one device among each other.
+//! - No lock is held while logging, while a kernel compiles or runs, while memory is destroyed, or while waiting.
 //! - `Drop` never panics and never blocks on a device's trace.
 //! - After [`ir::verify()`] says Ok, a backend returns an error or a kernel, and does not panic.
 //! - A result does not depend on where `eval` was called, nor on whether an operand was a literal.

@@ -1,5 +1,6 @@
 //! Devices: what is there, how to get one.
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 pub use jit_core::backend::DeviceKind;
@@ -209,7 +210,13 @@ impl DeviceBuilder {
         self
     }
 
-    /// Where compiled kernels are kept between processes; `None`: nowhere. Unset: as [`DiskCacheOptions::from_env`] says.
+    /// The directory that compiled kernels are kept in between processes. Unset: as [`DiskCacheOptions::from_env`] says.
+    #[must_use]
+    pub fn cache_dir(self, directory: impl Into<PathBuf>) -> DeviceBuilder {
+        self.disk_cache(Some(DiskCacheOptions::new(directory)))
+    }
+
+    /// How compiled kernels are kept between processes; `None`: not at all. Unset: as [`DiskCacheOptions::from_env`] says.
     #[must_use]
     pub fn disk_cache(mut self, options: Option<DiskCacheOptions>) -> DeviceBuilder {
         self.disk_cache = options;

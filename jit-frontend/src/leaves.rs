@@ -21,6 +21,11 @@ impl Leaves {
         leaves
     }
 
+    /// The arrays and the buffers, each by reference.
+    pub(crate) fn by_reference(&self) -> (Vec<&Var>, Vec<&BufferVar>) {
+        (self.arrays.iter().collect(), self.buffers.iter().collect())
+    }
+
     /// The device of the first leaf that has one.
     pub(crate) fn device(&self) -> Option<Device> {
         let of_buffer = || self.buffers.first().map(BufferVar::device);

@@ -2,11 +2,11 @@
 
 use jit_core::error::Error;
 use jit_core::runtime::{self, Event};
+use jit_core::trace;
 
 use crate::Traverse;
 use crate::device::Device;
 use crate::leaves::Leaves;
-use crate::tree;
 
 /// A stream of a device: what is submitted to it runs in order, and beside what other streams run. A clone is another handle
 /// of it.
@@ -64,11 +64,8 @@ impl Stream {
     #[track_caller]
     pub fn eval(&self, tree: &impl Traverse) -> Result<Event, Error> {
         let leaves = Leaves::of(tree);
-        if let Some(other) = leaves.device().filter(|&d| d != self.0.device()) {
-            let (first, second) = (self.0.device().name(), other.name());
-            return Err(Error::MixedDevices { op: "eval on a stream", first, second });
-        }
-        self.0.enter(|| tree::eval_leaves(&leaves))
+        let (arrays, buffers) = leaves.by_reference();
+        trace::eval_on(&self.0, &arrays, &buffers)
     }
 
     /// Makes the host wait for everything submitted to it so far.

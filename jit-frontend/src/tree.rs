@@ -3,7 +3,7 @@
 use jit_core::error::Error;
 use jit_core::op::Op;
 use jit_core::runtime::Event;
-use jit_core::trace::{self, BufferVar, Var};
+use jit_core::trace::{self, Var};
 
 use crate::element::Int;
 use crate::leaves::{Leaves, structure, with_arrays};
@@ -20,13 +20,8 @@ use crate::{Mask, Traverse};
 /// Inside the closure of a loop or branch.
 #[track_caller]
 pub fn eval(tree: &impl Traverse) -> Result<Event, Error> {
-    eval_leaves(&Leaves::of(tree))
-}
-
-#[track_caller]
-pub(crate) fn eval_leaves(leaves: &Leaves) -> Result<Event, Error> {
-    let arrays: Vec<&Var> = leaves.arrays.iter().collect();
-    let buffers: Vec<&BufferVar> = leaves.buffers.iter().collect();
+    let leaves = Leaves::of(tree);
+    let (arrays, buffers) = leaves.by_reference();
     trace::eval(&arrays, &buffers)
 }
 

@@ -57,7 +57,7 @@ impl Compiler {
     /// Everything besides the program that an object depends on.
     pub(crate) fn fingerprint(&self) -> String {
         let (major, minor, patch) = inkwell::support::get_llvm_version();
-        let source = env!("JIT_LLVM_SOURCE");
+        let source = env!("SOURCE_HASH");
         format!("{source}, llvm {major}.{minor}.{patch}, {}, {} lanes", self.target, self.width)
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jit_core::backend::{Arg, CompiledKernel, Launch};
 use jit_core::error::Error;
 use jit_core::ir::{Outline, ParamId, ParamKind};
-use jit_core::reduce::{chunk_len, fold_chunk_results};
+use jit_core::reduce::{ACCUMULATORS, chunk_len, fold_chunk_results};
 
 use crate::codegen::{ALONE, COPIED, STREAMS, may_stream};
 use crate::orc::Code;
@@ -48,8 +48,12 @@ const SMALL_BLOCK: u64 = 1 << 13;
 /// More blocks than this share the work out no more evenly, though lanes of a loop take turns from none to hundreds.
 const BLOCKS_PER_THREAD: u64 = 64;
 
-/// Programs with more instructions may need more stack than a caller has.
-const DEEP_FRAME: u64 = 4000;
+/// The most that an instruction takes of the stack: for each of 16 lanes a value and, where lanes are worked off one by
+/// one, another place for it and an address. (Vectors of more lanes have small elements, and no addresses.)
+const MOST_STACK: u64 = 16 * 24;
+
+/// What a call may take of any thread's stack without asking.
+const SMALL_FRAME: usize = 64 << 10;
 
 impl CompiledKernel for Kernel {
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), Error> {
@@ -77,7 +81,7 @@ impl CompiledKernel for Kernel {
             // call, and `at` has room for its results. With `STREAMS` all outputs are aligned to 64 bytes, and so is
             // lane `begin` in them, a multiple of 64. With `ALONE` there are no other calls meanwhile, with `COPIED`
             // none that are given the same copies.
-            unsafe { body(arguments.as_ptr(), begin, end, launch.base, at, modes) }
+            self.with_stack(|| unsafe { body(arguments.as_ptr(), begin, end, launch.base, at, modes) });
         };
         let start = || copied.then(|| Copies::new(&self.targets, &arguments));
         let work = |copies: &Option<Copies<'_>>, block: u64| {
@@ -104,7 +108,10 @@ impl CompiledKernel for Kernel {
         if self.outline.has_finish {
             let mut totals = self.totals(results);
             // SAFETY: as above; the finish reads one total for each reduction.
-            unsafe { self.function(1)(arguments.as_ptr(), 0, 1, launch.base, totals.as_mut_ptr(), 0) }
+            let finish = || unsafe {
+                self.function(1)(arguments.as_ptr(), 0, 1, launch.base, totals.as_mut_ptr(), 0);
+            };
+            self.with_stack(finish);
         }
         Ok(())
     }
@@ -115,6 +122,18 @@ impl Kernel {
     pub(crate) fn new(code: Code, outline: Outline, maker: Maker) -> Kernel {
         let (outputs, targets) = (outputs(&outline), private::targets(&outline));
         Kernel { code, outline, outputs, targets, maker }
+    }
+
+    /// Calls generated code with as much stack as its frame may take.
+    fn with_stack(&self, call: impl FnOnce()) {
+        let accumulators = (self.outline.reductions.len() * ACCUMULATORS * size_of::<u64>()) as u64;
+        let frame = self.outline.instructions.saturating_mul(MOST_STACK).saturating_add(accumulators);
+        let frame = usize::try_from(frame).unwrap_or(usize::MAX / 2);
+        if frame <= SMALL_FRAME {
+            call();
+        } else {
+            stacker::maybe_grow(frame + SMALL_FRAME, frame + 4 * SMALL_FRAME, call);
+        }
     }
 
     fn function(&self, which: usize) -> Entry {
@@ -181,13 +200,7 @@ impl Kernel {
     }
 
     fn share(&self, lanes: u64) -> Share {
-        if self.outline.instructions > DEEP_FRAME {
-            Share::Workers
-        } else if self.work(lanes) < SMALL_LAUNCH {
-            Share::Caller
-        } else {
-            Share::All
-        }
+        if self.work(lanes) < SMALL_LAUNCH { Share::Caller } else { Share::All }
     }
 
     /// The final value of each reduction.

@@ -6,11 +6,11 @@
 //!
 //! # The path of a program
 //! [`LlvmBackend::compile`](jit_core::backend::Backend::compile) writes an LLVM module by builder (`codegen`), turns it
-//! into an object in memory (`compile`), and loads it (`orc`). A launch cuts its lanes into blocks, runs them over
+//! into an object in memory (`compile`), and loads it (`orc`). A launch (`kernel`) cuts its lanes into blocks, runs them over
 //! threads (`pool`), folds the results of reductions on the host in their fixed order, and runs the finish.
 //!
 //! # The path of a value
-//! A value that is the same on all lanes is a scalar register, any other a vector of 4, 8 or 16 lanes; `load`,
+//! A value that is the same on all lanes is a scalar register, any other a vector of 4, 8 or 16 lanes (up to 64, where all elements are small); `load`,
 //! `store` and `counter` move whole vectors. A bool is one bit in a register and one byte in memory, an f16 is its 16
 //! bits until an op computes with it as f32. Which lanes take part in an instruction is a mask of one bit per lane that
 //! regions narrow; full vectors at the top level of a body have none.

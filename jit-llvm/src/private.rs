@@ -1,7 +1,8 @@
 //! Copies of small memory that many lanes combine values into: each thread of a launch has its own, changes it with
 //! ordinary instructions, and combines it with the memory itself at the end.
 //!
-//! Integers give the same bits so; a float sum is unordered in any case, but every contribution is in it. The smaller and
+//! Integers give the same bits so. A float sum is unordered in any case, and every contribution is in it; that threads add
+//! up their own first means that a sum whose parts overflow may be infinite where another grouping would not be. The smaller and
 //! larger of floats are not combined like this: an element that nothing was combined with must keep its bits, also if they
 //! are a NaN that any number would replace.
 

@@ -197,21 +197,25 @@ fn combining_scatters_of_all_types() {
     }
 }
 
-/// Each active lane gets another old value; together they are 0, 1, 2, ...
+/// Each active lane gets another old value; together they are 1, 2, 3, ... Whether the lanes have one index is known to
+/// the compiler, or is not.
 #[test]
 fn atomic_inc_counts() {
-    for dtype in [DType::U32, DType::U64, DType::I32, DType::U16] {
+    let types = [DType::U32, DType::U64, DType::I32, DType::U16, DType::U8];
+    for (dtype, known) in types.into_iter().flat_map(|ty| [(ty, true), (ty, false)]) {
         let mut b = Builder::new();
         let counter = b.param(ParamKind::InOut, dtype);
         let mask = b.param(ParamKind::In, DType::Bool);
         let out = b.param(ParamKind::Out, dtype);
         let m = b.read(Op::Load, mask);
-        let zero = b.literal(DType::U32, 1);
-        let old = b.inst(Op::AtomicInc, u64::from(counter.0), &[zero, m], &[dtype], vec![])[0];
+        let index = b.param(ParamKind::In, DType::U32);
+        let one = if known { b.literal(DType::U32, 1) } else { b.read(Op::Load, index) };
+        let old = b.inst(Op::AtomicInc, u64::from(counter.0), &[one, m], &[dtype], vec![])[0];
         b.store(out, old);
         let program = b.finish(false);
-        let n = 5000;
-        let inputs = [Input::Memory(vec![9, 1, 9]), masks(n, 3), Input::Memory(vec![7; n])];
+        let n = if dtype == DType::U8 { 350 } else { 5000 };
+        let ones = Input::Memory(vec![1; n]);
+        let inputs = [Input::Memory(vec![9, 1, 9]), masks(n, 3), Input::Memory(vec![7; n]), ones];
         check_against(&program, &inputs, &[1, 5, n as u64], 0, Equal::Bits, &[2]);
         let Input::Memory(mask) = &inputs[1] else { unreachable!("masks are memory") };
         for (name, backend) in backends() {
@@ -225,6 +229,19 @@ fn atomic_inc_counts() {
                 "{name}, {dtype}: masked-off lanes"
             );
         }
+    }
+}
+
+#[test]
+fn atomic_inc_out_of_bounds_counts_nothing() {
+    for index in [3, u64::from(u32::MAX)] {
+        let mut b = Builder::new();
+        let (counter, out) = (b.param(ParamKind::InOut, DType::U32), b.param(ParamKind::Out, DType::U32));
+        let index = b.literal(DType::U32, index);
+        let old = b.inst(Op::AtomicInc, u64::from(counter.0), &[index], &[DType::U32], vec![])[0];
+        b.store(out, old);
+        let inputs = [Input::Memory(vec![9, 1, 9]), Input::Memory(vec![7; 100])];
+        check(&b.finish(false), &inputs, &[0, 1, 33, 100], 0, Equal::Bits);
     }
 }
 

@@ -169,6 +169,65 @@ fn kernels_on_several_threads() {
     });
 }
 
+/// Thousands of values that live at once take more stack than the calling thread has.
+#[test]
+fn frames_larger_than_the_callers_stack() {
+    let mut b = Builder::new();
+    let (input, out) = (b.param(ParamKind::In, DType::F32), b.param(ParamKind::Out, DType::F32));
+    let mut values = vec![b.read(Op::Load, input)];
+    for k in 0..4000 {
+        let last = values[k];
+        values.push(b.op([Op::Add, Op::Mul][k % 2], &[last, values[k / 2]]));
+    }
+    // The last is needed first.
+    let mut total = values.pop().expect("a value");
+    while let Some(value) = values.pop() {
+        total = b.op([Op::Sub, Op::Max][values.len() % 2], &[total, value]);
+    }
+    b.store(out, total);
+    let program = b.finish(false);
+    for (name, backend) in backends() {
+        let kernel = backend.compile(&program).expect("it compiles");
+        on_a_small_stack(|| {
+            let inputs = [floats(200), Input::Memory(vec![0; 200])];
+            check_compiled(&program, &[(name, kernel)], &inputs, &[1, 200], 0, Equal::Values, &[]);
+        });
+    }
+}
+
+/// A thousand reductions have their accumulators in one frame.
+#[test]
+fn accumulators_larger_than_the_callers_stack() {
+    let mut b = Builder::new();
+    let input = b.param(ParamKind::In, DType::F64);
+    let outs: Vec<_> = (0..1000).map(|_| b.param(ParamKind::Out, DType::F64)).collect();
+    let mut value = b.read(Op::Load, input);
+    for _ in &outs {
+        value = b.op(Op::Add, &[value, value]);
+        b.inst(Op::ReduceMax, 0, &[value], &[], vec![]);
+    }
+    let totals = b.start_finish(&[DType::F64; 1000]);
+    for (&out, &total) in outs.iter().zip(&totals) {
+        b.store(out, total);
+    }
+    let program = b.finish(true);
+    let (name, backend) = &backends()[0];
+    let kernel = backend.compile(&program).expect("it compiles");
+    on_a_small_stack(|| {
+        let input = Input::Memory((0..200).map(|i| f64::from(i).to_bits()).collect());
+        let outs = (0..1000).map(|_| Input::Memory(vec![0]));
+        let inputs: Vec<Input> = [input].into_iter().chain(outs).collect();
+        check_compiled(&program, &[(name, kernel)], &inputs, &[1, 200], 0, Equal::Values, &[]);
+    });
+}
+
+fn on_a_small_stack(run: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(128 << 10);
+        thread.spawn_scoped(scope, run).expect("a thread").join().expect("the stack suffices");
+    });
+}
+
 /// An index of 32 bits is unsigned when its type is: beyond 2^31 elements it reaches further on, not back.
 #[test]
 fn gather_past_two_to_the_31() {

@@ -164,6 +164,22 @@ fn memory_in_use_is_waited_for_if_there_is_no_other() {
     assert_eq!(read::<u32>(&sum), [(1..=LEN).sum::<u64>() as u32]);
 }
 
+/// `sum(x * y)` reads each of them once and has no room for a product.
+#[test]
+fn a_reduction_of_a_product_takes_no_memory() {
+    let (dev, log) = recorder::recorded();
+    let (x, y) = (upload(dev, &vec![2u32; LEN as usize]), upload(dev, &vec![3u32; LEN as usize]));
+    log.take_allocations();
+    let before = in_all(dev);
+    let sum = Var::apply(Op::Mul, DType::U32, &[&x, &y]).reduce(Op::ReduceSum);
+    assert_eq!(read::<u32>(&sum), [6 * LEN as u32]);
+    let launches = log.take();
+    assert_eq!(launches.len(), 1);
+    assert_eq!(launches[0].bytes, 2 * BYTES + 4);
+    assert_eq!(log.take_allocations(), 1);
+    assert!(in_all(dev) <= before + 64);
+}
+
 #[test]
 fn what_a_device_holds_is_listed() {
     let (dev, _) = recorder::recorded();

@@ -264,6 +264,73 @@ fn a_device_has_a_limited_number_of_streams() {
     assert_eq!(again.enter(|| read::<u32>(&add(&counted(dev, 3), &lit(1u32)))), [1, 2, 3]);
 }
 
+/// A stream that goes before it has done what it was told to wait for leaves no order behind.
+#[test]
+fn a_stream_that_gets_the_number_of_another_waits_for_itself() {
+    let dev = devices::fresh()[0];
+    let first = stream(dev);
+    let gate = hold(&first);
+    let x = add(&counted(dev, LARGE), &lit(1u32));
+    eval_on(&first, &x);
+    let second = stream(dev);
+    second.wait_stream(&first);
+    drop(second);
+    let third = stream(dev);
+    let y = add(&x, &lit(1u32));
+    let made = eval_on(&third, &y);
+    assert!(pending(&made), "what it reads is not there");
+    drop(x);
+    let z = add(&counted(dev, LARGE), &lit(5u32));
+    eval_on(&third, &z);
+    gate.open();
+    assert_eq!(read::<u32>(&y)[1], 3);
+    assert_eq!(read::<u32>(&z)[1], 6);
+}
+
+/// Whether the stream is ordered after the event anyway, and whether somebody looks at it meanwhile, changes nothing.
+#[test]
+fn what_a_stream_waits_for_fails_its_next_batch() {
+    let dev = devices::fresh()[0];
+    for (covered, looked_at) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (producer, own) = (stream(dev), stream(dev));
+        let gate = Gate::new();
+        producer.wait(&gate.event());
+        let x = add(&counted(dev, 9), &lit(1u32));
+        let event = eval_on(&producer, &x);
+        if covered {
+            let y = add(&x, &lit(2u32));
+            eval_on(&own, &y);
+        }
+        own.wait(&event);
+        if looked_at {
+            assert!(pending(&own.record()));
+        }
+        let z = add(&counted(dev, 9), &lit(3u32));
+        let failed = eval_on(&own, &z);
+        let after = add(&counted(dev, 9), &lit(4u32));
+        let fine = eval_on(&own, &after);
+        gate.fail(Error::Execution("planned".to_owned()));
+        assert!(failed.wait().is_err(), "covered: {covered}, looked at: {looked_at}");
+        fine.wait().expect("only the next batch");
+    }
+    drop(dev.sync());
+}
+
+#[test]
+fn every_stream_tells_its_own_error() {
+    let dev = devices::fresh()[0];
+    let streams = [stream(dev), stream(dev)];
+    for (k, own) in streams.iter().enumerate() {
+        hold(own).fail(Error::Execution(format!("planned {k}")));
+        drop(eval_on(own, &add(&counted(dev, 9), &lit(k as u32 + 1))));
+        own.record().wait().ok();
+    }
+    assert!(dev.sync().is_err(), "one of them");
+    let left = streams.iter().filter(|own| own.sync().is_err()).count();
+    assert_eq!(left, 1, "and the other");
+    dev.sync().expect("all have told");
+}
+
 #[test]
 fn the_current_stream_is_the_threads_own() {
     let dev = devices::all()[0];

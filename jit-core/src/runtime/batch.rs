@@ -53,7 +53,7 @@ impl Span {
 
 /// What one evaluation runs, in order.
 pub(crate) struct Batch {
-    /// Where errors are kept for its `sync`; none for what only marks a point.
+    /// Where errors are kept for its `sync`; none for batches of no stream.
     pub(crate) stream: Option<Stream>,
     pub(crate) work: Vec<Work>,
     /// Gates that must be open before.

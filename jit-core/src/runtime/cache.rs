@@ -25,7 +25,8 @@ use crate::runtime::structures::Structures;
 /// How many values of one specialising literal are baked in before it becomes a parameter.
 pub(crate) const SPECIALISED_VALUES: usize = 4;
 
-/// How many kernels of a device may be loaded.
+/// How many kernels of a device may be loaded: each takes some eight of the 65,530 mappings that Linux gives a process by
+/// default, and a process has few devices.
 pub(crate) const MAX_LOADED: usize = 2048;
 
 /// How many words of structures a device keeps: some 32 MiB, and a few times that in programs.

@@ -5,11 +5,12 @@
 //! holds nothing that the compiling one needs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 
 use crate::backend::{Arg, Backend, CompiledKernel};
 use crate::error::Error;
@@ -24,6 +25,9 @@ pub(crate) struct Compiler {
     backend: Arc<dyn Backend>,
     float_mode: FloatMode,
     disk: Option<DiskCache>,
+    /// Why there is no directory of kernels, until that is reported: a device may be made where logging must not happen.
+    trouble: Mutex<Option<String>>,
+    has_trouble: AtomicBool,
     /// How many kernels are loaded.
     loaded: Arc<AtomicUsize>,
     clock: AtomicU64,
@@ -67,17 +71,17 @@ impl Compiler {
     /// A compiler for that backend.
     pub(crate) fn new(backend: Arc<dyn Backend>, options: &DeviceOptions) -> Compiler {
         let usable = options.disk_cache.as_ref().filter(|_| backend.objects().is_some());
-        let disk = usable.and_then(|options| match DiskCache::open(options) {
-            Ok(disk) => Some(disk),
-            Err(why) => {
-                tracing::warn!("no kernels are kept on disk: {why}");
-                None
-            }
-        });
+        let (disk, trouble) = match usable.map(DiskCache::open) {
+            None => (None, None),
+            Some(Ok(disk)) => (Some(disk), None),
+            Some(Err(why)) => (None, Some(format!("no kernels are kept on disk: {why}"))),
+        };
         Compiler {
             backend,
             float_mode: options.float_mode,
             disk,
+            has_trouble: AtomicBool::new(trouble.is_some()),
+            trouble: Mutex::new(trouble),
             loaded: Arc::default(),
             clock: AtomicU64::new(0),
         }
@@ -90,7 +94,8 @@ impl Compiler {
         let variants: Vec<Arc<Variant>> =
             wanted.iter().map(|(entry, values)| entry.variant(values)).collect();
         let mut missing: Vec<usize> = (0..wanted.len()).filter(|&k| !variants[k].code.is_there()).collect();
-        missing.dedup_by_key(|&mut k| Arc::as_ptr(&variants[k]));
+        let mut seen = FxHashSet::default();
+        missing.retain(|&k| seen.insert(Arc::as_ptr(&variants[k])));
         let make = |k: usize| self.code(wanted[k].0, &variants[k], Lengths::Assumed);
         let mut made = on_several_threads(&missing, make).into_iter();
         let mut missing = missing.into_iter().peekable();
@@ -140,6 +145,11 @@ impl Compiler {
 
     /// Logs what went wrong with the disk, if anything, once. Called where no lock is held.
     pub(crate) fn report_trouble(&self) {
+        // Relaxed: a report may come with the next call.
+        if self.has_trouble.load(Ordering::Relaxed) && self.has_trouble.swap(false, Ordering::Relaxed) {
+            let trouble = self.trouble.lock().take();
+            trouble.iter().for_each(|trouble| tracing::warn!("{trouble}"));
+        }
         if let Some(trouble) = self.disk.as_ref().and_then(DiskCache::take_trouble) {
             tracing::warn!("{trouble}");
         }
@@ -230,7 +240,7 @@ impl Compiler {
         let baked: Vec<u64> = baked.iter().flat_map(|b| [u64::from(b.is_some()), b.unwrap_or(0)]).collect();
         let mut hasher = blake3::Hasher::new();
         let parts: [&[u8]; 5] = [
-            env!("JIT_CORE_SOURCE").as_bytes(),
+            env!("SOURCE_HASH").as_bytes(),
             fingerprint,
             &options,
             bytemuck::cast_slice(words),

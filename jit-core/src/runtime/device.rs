@@ -1,4 +1,4 @@
-//! A device: a backend, its trace behind one lock, its stream, its caches.
+//! A device: a backend, its trace behind one lock, its streams, its caches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::interp::{Interpreter, Mode};
 use crate::runtime::batch::Work;
 use crate::runtime::cache::{KernelEntry, Variant};
 use crate::runtime::pool::Pool;
-use crate::runtime::stream::{Purpose, Streams};
+use crate::runtime::stream::Streams;
 use crate::runtime::{Compiler, DiskCacheOptions, Event, History, KernelRecord, Planner, Stream, TraceLock};
 use crate::trace::Trace;
 
@@ -155,14 +155,14 @@ impl Device {
 
     /// The stream that evaluations go to unless another one was entered.
     pub fn default_stream(&self) -> Stream {
-        self.0.streams.default(*self).clone()
+        self.0.streams.default_stream(*self).clone()
     }
 
     #[doc(hidden)]
     /// Queues a function among the work of the current stream: everything submitted later waits for it. For tests that
     /// run something in the middle of a stream; a [`Gate`](crate::runtime::Gate) holds a stream without taking up a thread.
     pub fn submit_call(&self, f: impl FnOnce() + Send + 'static) -> Event {
-        Stream::current(*self).submit(vec![Work::Call(Box::new(f))], Purpose::Work { small: false })
+        Stream::current(*self).submit(vec![Work::Call(Box::new(f))], false)
     }
 
     /// Tells devices of this process apart.

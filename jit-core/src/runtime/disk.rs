@@ -78,7 +78,8 @@ const TEMPORARY: &[u8] = b"new-";
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 impl DiskCache {
-    /// Opens the directory, or says why it cannot serve.
+    /// Opens the directory, or says why it cannot serve. One that is made is the user's alone; of one that is there, others
+    /// may read.
     pub(crate) fn open(options: &DiskCacheOptions) -> Result<DiskCache, String> {
         let path = &options.directory;
         let about = |what: &str| format!("{}: {what}", path.display());
@@ -109,7 +110,12 @@ impl DiskCache {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.directory, file_name(key), flags, Mode::empty()).ok()?;
         let mut file = File::from(file);
-        let mut bytes = Vec::with_capacity(usize::try_from(file.metadata().ok()?.len()).ok()?);
+        let len = file.metadata().ok()?.len();
+        if len > self.bytes {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(usize::try_from(len).ok()?).ok()?;
         file.read_to_end(&mut bytes).ok()?;
         let payload = checked(&bytes, key)?;
         let start = bytes.len() - payload.len();

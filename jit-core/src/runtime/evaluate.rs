@@ -70,8 +70,6 @@ struct LaunchData {
     counts: Vec<u64>,
 }
 
-type Forgotten = (Vec<Arc<CachedPlan>>, Vec<Arc<KernelEntry>>);
-
 /// What planning found.
 enum Planned {
     /// There is nothing to do.
@@ -102,7 +100,12 @@ fn launch(device: Device, roots: &[NodeId], stream: &Stream) -> Result<(), Error
             Planned::Ready(snapshot, flight) => break (snapshot, flight),
         }
     };
-    let (ticket, slots) = snapshot.submit(device, stream)?;
+    let (ticket, slots, records) = snapshot.submit(device, stream)?;
+    // Cloned only for who listens.
+    let logged = if tracing::enabled!(tracing::Level::DEBUG) { records.clone() } else { SmallVec::new() };
+    let mut history = device.shared().history.lock();
+    records.into_iter().for_each(|r| history.push(r));
+    drop(history);
     device.with_trace(|trace| {
         for (&id, &(_, memory)) in snapshot.evaluated.iter().zip(&snapshot.plan.evaluated) {
             trace.set_evaluated(id, Arc::clone(snapshot.storage(&slots, memory)));
@@ -111,12 +114,21 @@ fn launch(device: Device, roots: &[NodeId], stream: &Stream) -> Result<(), Error
     // Others may go on before a small batch runs here.
     drop(flight);
     drop(ticket);
+    // Whoever listens may evaluate and read, also what was evaluated here.
+    for r in &logged {
+        tracing::debug!(kernel = r.kernel, lanes = r.lanes, ops = r.ops, cache = ?r.cache, "launch");
+    }
     if snapshot.is_new {
-        let forgotten = planner.lock().forget();
-        drop(forgotten);
+        let plans = planner.lock().forget_plans();
+        drop(plans);
+        let structures = planner.lock().kernels.evict_structures();
+        drop(structures);
     }
     Ok(())
 }
+
+type Records = SmallVec<[KernelRecord; 1]>;
+type Submitted = (Ticket, Vec<Arc<Storage>>, Records);
 
 impl Planner {
     /// Number of kernel structures.
@@ -168,17 +180,14 @@ impl Planner {
         })
     }
 
-    /// Takes plans and structures out while there are too many. The caller drops them where that may take time.
-    fn forget(&mut self) -> Forgotten {
+    /// Takes plans out while they or their structures are too many. The caller drops them where that may take time, and
+    /// then takes the structures, which plans hold.
+    fn forget_plans(&mut self) -> Vec<Arc<CachedPlan>> {
         let mut plans = self.plans.evict(MAX_WORDS);
-        let mut structures = Vec::new();
         if self.kernels.is_over_full() {
-            // Plans hold structures.
             plans.extend(self.plans.evict(self.plans.weight() / 2));
-            plans.clear();
-            structures = self.kernels.evict_structures();
         }
-        (plans, structures)
+        plans
     }
 }
 
@@ -234,7 +243,7 @@ impl Snapshot {
 
     /// Compiles what is new, allocates, writes down the work, and gives it its place in the stream. Gives the memory of
     /// the plan's slots.
-    fn submit(&self, device: Device, stream: &Stream) -> Result<(Ticket, Vec<Arc<Storage>>), Error> {
+    fn submit(&self, device: Device, stream: &Stream) -> Result<Submitted, Error> {
         let shared = device.shared();
         let entries = self.plan.steps.iter().filter_map(|step| match step {
             CachedStep::Launch { kernel, .. } => Some(&**kernel),
@@ -247,7 +256,7 @@ impl Snapshot {
         let slots = self.allocate(device, stream, &mut work)?;
         let storage = |memory: Memory| self.storage(&slots, memory);
         let mut written: SmallVec<[&Arc<Storage>; 4]> = slots.iter().collect();
-        let mut records = SmallVec::<[KernelRecord; 1]>::new();
+        let mut records = Records::new();
         let mut last = None;
         let mut effort = 0u64;
         let mut launches = self.launches.iter();
@@ -286,13 +295,6 @@ impl Snapshot {
                 }
             }
         }
-        // No lock is held here: whoever listens may evaluate and read.
-        for r in &records {
-            tracing::debug!(kernel = r.kernel, lanes = r.lanes, ops = r.ops, cache = ?r.cache, "launch");
-        }
-        let mut history = shared.history.lock();
-        records.into_iter().for_each(|r| history.push(r));
-        drop(history);
         if last.is_some() {
             let before = std::mem::replace(&mut *shared.last.lock(), last);
             drop(before);
@@ -305,7 +307,7 @@ impl Snapshot {
             .collect();
         let ticket = stream.enqueue(work, &reads, &written, effort <= SMALL);
         drop((reads, written));
-        Ok((ticket, slots))
+        Ok((ticket, slots, records))
     }
 
     /// The memory of the plan's slots.

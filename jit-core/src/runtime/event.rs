@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 use crate::error::Error;
+use crate::runtime::Device;
 use crate::runtime::batch::Batch;
 use crate::runtime::clock::{Clock, Point};
 use crate::runtime::sync::{AtomicU8, AtomicUsize, Condvar, Mutex, Ordering};
@@ -59,6 +60,24 @@ impl Event {
     pub fn complete() -> Event {
         let event = Event::new(None, None, Clock::default(), false);
         event.open(Ok(()));
+        event
+    }
+
+    /// An event that happens when all of these have, with the first error among them.
+    pub(crate) fn all(device: Device, mut events: Vec<Event>) -> Event {
+        events.retain(|e| !e.has_succeeded());
+        events.dedup_by(|a, b| a.same(b));
+        if events.len() < 2 {
+            return events.pop().unwrap_or_else(Event::complete);
+        }
+        let after: Events = events.into();
+        let executor = &device.shared().streams.executor;
+        let batch =
+            Batch { stream: None, work: Vec::new(), after: after.clone(), inputs: after.clone(), executor };
+        let event = Event::of_batch(batch, None, Clock::default(), false);
+        if event.start(&after) {
+            event.run();
+        }
         event
     }
 

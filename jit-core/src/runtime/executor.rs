@@ -21,6 +21,8 @@ struct Queue {
     /// Threads that sleep until there is something.
     idle: usize,
     threads: usize,
+    /// Somebody who could have no thread works the queue off.
+    draining: bool,
 }
 
 impl Executor {
@@ -50,7 +52,7 @@ impl Executor {
             self.wake.notify_one();
             return false;
         }
-        let more = queue.threads < self.most_threads;
+        let more = queue.threads < self.most_threads && !queue.draining;
         queue.threads += usize::from(more);
         more
     }
@@ -60,6 +62,8 @@ impl Executor {
     fn lost_a_thread(&self) {
         let mut queue = self.queue.lock();
         queue.threads -= 1;
+        // What becomes ready meanwhile is only queued, so that a long queue is no deep recursion.
+        queue.draining = true;
         while queue.threads == 0
             && let Some(event) = queue.ready.pop_front()
         {
@@ -67,6 +71,7 @@ impl Executor {
             event.run();
             queue = self.queue.lock();
         }
+        queue.draining = false;
     }
 
     fn work(&self) {

@@ -7,6 +7,7 @@
 //! an eighth less.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use parking_lot::Mutex;
 
@@ -88,12 +89,20 @@ impl Pool {
         {
             return Ok(found);
         }
-        if check_host_sync("waiting for memory").is_ok() {
-            for event in self.all_pending() {
+        while check_host_sync("waiting for memory").is_ok()
+            && let Some(pending) = self.pending(bytes)
+        {
+            for event in pending {
                 // How the work went is told to who needs its results.
                 drop(event.wait());
             }
+            if let Some(found) = self.take(bytes, Block::is_idle) {
+                return Ok(found);
+            }
             self.trim();
+            if let Ok(fresh) = self.fresh(backend, bytes) {
+                return Ok(fresh);
+            }
         }
         self.fresh(backend, bytes)
     }
@@ -132,8 +141,7 @@ impl Pool {
     fn take(&self, bytes: usize, usable: impl Fn(&Block) -> bool) -> Option<Block> {
         let mut state = self.state.lock();
         let State { free, cached, in_use } = &mut *state;
-        let fitting = bytes..=bytes.next_multiple_of(64) + bytes / 8;
-        for (&size, blocks) in free.range_mut(fitting) {
+        for (&size, blocks) in free.range_mut(fitting(bytes)) {
             // The last one given back is the likeliest to be in a processor's cache.
             let tried = blocks.iter().enumerate().rev().take(MOST_TRIED);
             let Some(at) = tried.into_iter().find(|(_, b)| usable(b)).map(|(at, _)| at) else { continue };
@@ -172,10 +180,20 @@ impl Pool {
         }
     }
 
-    fn all_pending(&self) -> Vec<Event> {
+    /// What must be waited for before the block that is best waited for is idle: one that fits, if there is one, and
+    /// then one with the least work on it.
+    fn pending(&self, bytes: usize) -> Option<Events> {
         let state = self.state.lock();
-        state.free.values().flatten().flat_map(|b| b.pending.iter().cloned()).collect()
+        let busy = state.free.iter().flat_map(|(&size, blocks)| blocks.iter().map(move |b| (size, b)));
+        let busy = busy.filter(|(_, block)| !block.is_idle());
+        let best = busy.min_by_key(|(size, block)| (!fitting(bytes).contains(size), block.pending.len()));
+        best.map(|(_, block)| block.pending.iter().filter(|e| !e.is_open()).cloned().collect())
     }
+}
+
+/// The sizes of blocks that serve a request.
+fn fitting(bytes: usize) -> RangeInclusive<usize> {
+    bytes..=bytes.next_multiple_of(64) + bytes / 8
 }
 
 impl State {

@@ -35,7 +35,7 @@ pub(crate) struct Streams {
     /// Taken before the points of a storage.
     lanes: Mutex<Lanes>,
     default: OnceLock<Stream>,
-    executor: Executor,
+    pub(crate) executor: Executor,
     /// For each stream the first error that nobody has asked for.
     failed: Mutex<Vec<Option<Error>>>,
 }
@@ -54,8 +54,10 @@ struct Lane {
     tail: Option<Event>,
     sequence: u64,
     known: Clock,
-    /// What the next batch must wait for, beside the tail.
+    /// What the next batch must wait for, beside the tail; its error is that batch's.
     waits: Events,
+    /// What the next batch with work is ordered after anyway, and gets the error of.
+    inputs: Events,
 }
 
 /// A batch that has its place in a stream, and runs once it is dropped.
@@ -64,21 +66,6 @@ pub(crate) struct Ticket {
     after: Events,
     /// Whether the submitting thread runs it if it can: handing it over would cost more.
     small: bool,
-}
-
-/// What a batch is for.
-#[derive(Clone, Copy)]
-pub(crate) enum Purpose {
-    /// Work, which fails if an event that was waited for did.
-    Work {
-        /// Whether the submitting thread does it if it can.
-        small: bool,
-    },
-    /// A point to wait for. The errors before it are still to be told to the next work, and to `sync`.
-    Mark {
-        /// Whether its event measures time.
-        timed: bool,
-    },
 }
 
 impl Streams {
@@ -95,7 +82,7 @@ impl Streams {
     }
 
     /// The default stream.
-    pub(crate) fn default(&self, device: Device) -> &Stream {
+    pub(crate) fn default_stream(&self, device: Device) -> &Stream {
         self.default.get_or_init(|| Stream::of(device).expect("a device's first stream"))
     }
 
@@ -109,8 +96,8 @@ impl Streams {
             lanes.lanes.iter().flat_map(|lane| lane.waits.iter().chain(&lane.tail)).cloned().collect()
         };
         wait_all(&tails)?;
-        let failed = std::mem::take(&mut *self.failed.lock());
-        failed.into_iter().flatten().next().map_or(Ok(()), Err)
+        let first = self.failed.lock().iter_mut().find_map(Option::take);
+        first.map_or(Ok(()), Err)
     }
 }
 
@@ -130,14 +117,14 @@ impl Stream {
     /// [`Error::Config`] if the device has [`MAX_STREAMS`] streams; drop some.
     pub fn new(device: Device) -> Result<Stream, Error> {
         // The default stream is the first.
-        device.shared().streams.default(device);
+        device.shared().streams.default_stream(device);
         Stream::of(device)
     }
 
     /// The stream that evaluations of this thread on a device go to.
     pub fn current(device: Device) -> Stream {
         let entered = CURRENT.with_borrow(|stack| stack.iter().rfind(|s| s.device() == device).cloned());
-        entered.unwrap_or_else(|| device.shared().streams.default(device).clone())
+        entered.unwrap_or_else(|| device.shared().streams.default_stream(device).clone())
     }
 
     /// Its device.
@@ -162,25 +149,39 @@ impl Stream {
 
     /// An event that completes when everything submitted so far has run, and every event so far waited for has happened.
     pub fn record(&self) -> Event {
-        self.tail().unwrap_or_else(|| self.submit(Vec::new(), Purpose::Mark { timed: false }))
+        let tail = {
+            let lanes = self.streams().lanes.lock();
+            let lane = &lanes.lanes[self.0.number as usize];
+            lane.waits.is_empty().then(|| lane.tail.clone())
+        };
+        match tail {
+            Some(tail) => tail.unwrap_or_else(Event::complete),
+            None => self.submit(Vec::new(), false),
+        }
     }
 
     /// As [`record`](Self::record), with the time at which it happens, for [`Event::elapsed_since`].
     pub fn record_timed(&self) -> Event {
-        self.submit(Vec::new(), Purpose::Mark { timed: true })
+        self.submit(Vec::new(), true)
     }
 
-    /// Makes what is submitted from here on wait for an event, of any device. If the event fails, so does the next work;
-    /// what is recorded before that fails as well and takes nothing away. The host does not wait.
+    /// Makes what is submitted from here on wait for an event, of any device. If the event fails, the next batch does.
+    /// The host does not wait.
     pub fn wait(&self, event: &Event) {
         if event.has_succeeded() {
             return;
         }
         let mut lanes = self.streams().lanes.lock();
         let lane = &mut lanes.lanes[self.0.number as usize];
-        lane.learn(event, self.0.device.number());
-        // Also where its end is waited for anyway: its error is asked for here.
-        lane.waits.push(event.clone());
+        let device = self.0.device.number();
+        let covered = event.point().is_some_and(|p| p.device == device && lane.known.covers(p));
+        if covered || event.is_open() {
+            lane.inputs.retain(|e| !e.has_succeeded());
+            lane.inputs.push(event.clone());
+        } else {
+            lane.learn(event, device);
+            lane.waits.push(event.clone());
+        }
     }
 
     /// Makes what is submitted from here on wait for what has been submitted to another stream, of any device.
@@ -193,9 +194,7 @@ impl Stream {
     /// # Errors
     /// The first error of a batch of this stream that no `sync` has told of, or [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
-        // Work, which a failed wait is told to: this tells of it.
-        let last = self.tail().unwrap_or_else(|| self.submit(Vec::new(), Purpose::Work { small: true }));
-        wait_all(&[last])?;
+        wait_all(&[self.record()])?;
         let error = self.streams().failed.lock().get_mut(self.0.number as usize).and_then(Option::take);
         error.map_or(Ok(()), Err)
     }
@@ -214,12 +213,13 @@ impl Stream {
         writes: &[&Arc<Storage>],
         small: bool,
     ) -> Ticket {
-        self.place(work, reads, writes, Purpose::Work { small })
+        self.place(work, reads, writes, small, false)
     }
 
     /// Runs a batch that touches no storage.
-    pub(crate) fn submit(&self, work: Vec<Work>, purpose: Purpose) -> Event {
-        self.place(work, &[], &[], purpose).event.clone()
+    pub(crate) fn submit(&self, work: Vec<Work>, timed: bool) -> Event {
+        let small = work.is_empty();
+        self.place(work, &[], &[], small, timed).event.clone()
     }
 
     /// Keeps the error of a batch for the next `sync`.
@@ -254,33 +254,26 @@ impl Stream {
         &self.0.device.shared().streams
     }
 
-    /// The last batch, as the point after everything; none if waits come after it.
-    fn tail(&self) -> Option<Event> {
-        let mut lanes = self.streams().lanes.lock();
-        let lane = &mut lanes.lanes[self.0.number as usize];
-        lane.waits.retain(|e| !e.has_succeeded());
-        lane.waits.is_empty().then(|| lane.tail.clone().unwrap_or_else(Event::complete))
-    }
-
     fn place(
         &self,
         work: Vec<Work>,
         reads: &[&Arc<Storage>],
         writes: &[&Arc<Storage>],
-        purpose: Purpose,
+        small: bool,
+        timed: bool,
     ) -> Ticket {
         let device = self.0.device.number();
         let mut lanes = self.streams().lanes.lock();
         let lane = &mut lanes.lanes[self.0.number as usize];
         let mut after = Events::new();
         let mut inputs = std::mem::take(&mut lane.waits);
-        let (stream, small, timed) = match purpose {
-            Purpose::Work { small } => (Some(self.clone()), small, false),
-            Purpose::Mark { timed } => (None, true, timed),
-        };
         after.extend(inputs.iter().cloned());
-        // A mark fails if one of them does, so the next work need wait for the mark alone.
-        let stands_for_waits = matches!(purpose, Purpose::Mark { .. }) && !inputs.is_empty();
+        if work.is_empty() {
+            // It stands for what comes before it; what comes next gets the errors too.
+            lane.inputs.extend(inputs.iter().cloned());
+        } else {
+            inputs.append(&mut lane.inputs);
+        }
         for storage in reads.iter().chain(writes) {
             if let Some(event) = storage.points().pending_write() {
                 // Its error is asked for also where its end need not be waited for.
@@ -298,16 +291,13 @@ impl Stream {
         let point = Point { device, stream: self.0.number, sequence: lane.sequence };
         lane.known.add(point);
         let executor = &self.streams().executor;
-        let batch = Batch { stream, work, after: after.clone(), inputs, executor };
+        let batch = Batch { stream: Some(self.clone()), work, after: after.clone(), inputs, executor };
         let event = Event::of_batch(batch, Some(point), lane.known.clone(), timed);
         for storage in reads {
             storage.points().add_read(&event);
         }
         for storage in writes {
             storage.points().set_written(&event);
-        }
-        if stands_for_waits {
-            lane.waits.push(event.clone());
         }
         lane.tail = Some(event.clone());
         Ticket { event, after, small }
@@ -348,7 +338,7 @@ impl Drop for Ticket {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // All work holds its stream, so it has run.
+        // Every batch holds its stream, so all have run.
         let streams = &self.device.shared().streams;
         let mut failed = streams.failed.lock();
         if let Some(error) = failed.get_mut(self.number as usize) {
@@ -356,10 +346,13 @@ impl Drop for Inner {
         }
         drop(failed);
         let mut lanes = streams.lanes.lock();
-        let waits = std::mem::take(&mut lanes.lanes[self.number as usize].waits);
+        let lane = &mut lanes.lanes[self.number as usize];
+        // What it was told to wait for and did not is no order for who gets the number next.
+        let told = (std::mem::take(&mut lane.waits), std::mem::take(&mut lane.inputs));
+        lane.known = lane.tail.as_ref().map_or_else(Clock::default, |tail| tail.known().clone());
         lanes.free.push(self.number);
         drop(lanes);
-        drop(waits);
+        drop(told);
     }
 }
 
@@ -380,22 +373,4 @@ impl std::fmt::Debug for Stream {
 thread_local! {
     /// The streams that this thread has entered and not left.
     static CURRENT: RefCell<Vec<Stream>> = const { RefCell::new(Vec::new()) };
-}
-
-impl Event {
-    /// An event that happens when all of these have, with the first error among them.
-    pub(crate) fn all(device: Device, mut events: Vec<Event>) -> Event {
-        events.retain(|e| !e.has_succeeded());
-        events.dedup_by(|a, b| a.same(b));
-        if events.len() < 2 {
-            return events.pop().unwrap_or_else(Event::complete);
-        }
-        let after: Events = events.into();
-        let executor = &device.shared().streams.executor;
-        let batch =
-            Batch { stream: None, work: Vec::new(), after: after.clone(), inputs: after.clone(), executor };
-        let event = Event::of_batch(batch, None, Clock::default(), false);
-        drop(Ticket { event: event.clone(), after, small: true });
-        event
-    }
 }

@@ -1,19 +1,19 @@
 //! The locks and atomics of the runtime: those of `parking_lot` and `std`, or loom's where its tests explore every
 //! interleaving (`--cfg loom`).
 
-#[cfg(not(loom))]
+#[cfg(not(all(test, loom)))]
 pub(crate) use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-#[cfg(loom)]
+#[cfg(all(test, loom))]
 pub(crate) use loom::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-#[cfg(not(loom))]
+#[cfg(not(all(test, loom)))]
 pub(crate) use parking_lot::{Condvar, Mutex};
 
-#[cfg(loom)]
+#[cfg(all(test, loom))]
 pub(crate) use modelled::{Condvar, Mutex};
 
 /// Loom's locks with the signatures of `parking_lot`.
-#[cfg(loom)]
+#[cfg(all(test, loom))]
 mod modelled {
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 

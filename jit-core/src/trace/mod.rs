@@ -13,6 +13,7 @@
 
 mod buffer;
 mod dump;
+mod eval;
 mod fold;
 mod handles;
 mod misuse;
@@ -30,6 +31,7 @@ use rustc_hash::FxHashMap;
 use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 
 pub use buffer::BufferVar;
+pub use eval::{eval, eval_on};
 pub(crate) use fold::fold;
 pub(crate) use handles::Anchor;
 pub(crate) use misuse::Misuse;
@@ -39,7 +41,7 @@ pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
 pub(crate) use scope::ScopeKind;
 use simplify::may_simplify;
 pub(crate) use slab::{Key, Slab};
-pub use var::{Var, eval};
+pub use var::Var;
 
 use crate::dtype::DType;
 use crate::op::{Class, Op};

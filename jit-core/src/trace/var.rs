@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::{Anchor, BufferVar, Misuse, NodeId, Trace, check_index_types, fold, region};
+use super::{Anchor, Misuse, NodeId, Trace, check_index_types, fold, region};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::Program;
@@ -417,40 +417,6 @@ impl std::fmt::Debug for Var {
         let state = if matches!(op, Op::Data | Op::Literal) { "" } else { "lazy " };
         write!(f, "{}[{size}] {state}{}{literal} on {}", self.dtype(), op.name(), device.name())
     }
-}
-
-/// Launches whatever these arrays and the current versions of these buffers still need, as one plan. Does not
-/// wait; the event completes when all of them are there.
-///
-/// # Errors
-/// [`Error::MixedDevices`], or what compiling and allocating run into; the arrays are then as before.
-///
-/// # Panics
-/// Inside a region.
-#[track_caller]
-pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
-    region::forbid("evaluating");
-    let devices = values.iter().filter_map(|v| v.device()).chain(buffers.iter().map(|b| b.device()));
-    let mut device: Option<Device> = None;
-    for d in devices {
-        let first = *device.get_or_insert(d);
-        if d != first {
-            return Err(Error::MixedDevices { op: "eval", first: first.name(), second: d.name() });
-        }
-    }
-    let Some(device) = device else { return Ok(Event::complete()) };
-    let snapshots: Vec<Var> = buffers.iter().map(|b| b.current()).collect();
-    let roots: Vec<NodeId> = values
-        .iter()
-        .filter(|v| v.device().is_some())
-        .map(|v| v.id())
-        .chain(snapshots.iter().map(Var::id))
-        .collect();
-    or_panic(device.with_trace(|t| roots.iter().try_for_each(|&r| t.check_top_level("evaluating", r))));
-    evaluate(device, &roots, &Stream::current(device))?;
-    let events: Vec<Event> =
-        device.with_trace(|t| roots.iter().filter_map(|&r| t.storage(r)?.written()).collect());
-    Ok(Event::all(device, events))
 }
 
 // One function for each number of operands, so that loops over them unroll.

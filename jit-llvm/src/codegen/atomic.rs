@@ -10,7 +10,7 @@ use jit_core::error::Error;
 use jit_core::ir::Inst;
 use jit_core::op::Op;
 
-use super::emit::{Emit, Form, Val, built};
+use super::emit::{Emit, Form, Val, built, form};
 use super::memory::{from_memory, load_element, to_memory};
 use super::{Gen, lane};
 
@@ -38,6 +38,9 @@ impl<'c> Gen<'c, '_> {
     }
 
     pub(super) fn atomic_inc(&mut self, inst: &Inst) -> Result<Val<'c>, Error> {
+        if form(self.get(inst.index())) == Form::Uniform {
+            return Ok(self.count_in_one(inst));
+        }
         let dtype = self.program.params[inst.param().index()].dtype;
         let (active, at) = self.locate(inst);
         let mask = self.mask_or_all(active);
@@ -61,6 +64,34 @@ impl<'c> Gen<'c, '_> {
             Ok(())
         })?;
         Ok(self.e.load(self.e.memory(dtype, Form::Varying), olds, dtype.size() as u32))
+    }
+
+    /// `atomic_inc` where all lanes count in one element: it changes once for a vector, and a lane's old value follows from how
+    /// many lanes take part before it.
+    fn count_in_one(&mut self, inst: &Inst) -> Val<'c> {
+        let dtype = self.program.params[inst.param().index()].dtype;
+        let (active, at) = self.locate(inst);
+        let mask = self.mask_or_all(active);
+        let e = &self.e;
+        let resized = |a| if dtype.bits() > 32 { e.zext(a, dtype.bits()) } else { e.narrow(a, dtype.bits()) };
+        let zeros = e.register(dtype, Form::Varying).const_zero();
+        let (before, count, done) = (e.here(), e.block("count"), e.block("counted"));
+        let lanes = e.zext(e.mask_bits(mask).into(), 32);
+        e.branch(e.icmp(IntPredicate::NE, lanes, e.int_like(lanes, 0)).into_int_value(), count, done);
+        e.continue_at(count);
+        let at = e.extract(at, 0).into_pointer_value();
+        let number = resized(e.math("llvm.ctpop", &[lanes])).into_int_value();
+        let (add, ordering) = (AtomicRMWBinOp::Add, AtomicOrdering::Monotonic);
+        let old = built(e.builder.build_atomicrmw(add, at, number, ordering)).into();
+        let below: Vec<IntValue<'c>> = (0..e.width)
+            .map(|lane| e.const_int(32, (1 << lane) - 1, Form::Uniform).into_int_value())
+            .collect();
+        let earlier = e.and(e.splat(lanes), e.const_vector(&below).into());
+        let olds = e.add(e.splat(old), resized(e.math("llvm.ctpop", &[earlier])));
+        let counted = e.here();
+        e.jump(done);
+        e.continue_at(done);
+        e.select(mask, e.merge(&[(zeros, before), (olds, counted)]), zeros)
     }
 
     /// Writes what is done for each lane of a mask with its address: once for memory that other threads may change at the

@@ -1,8 +1,8 @@
 //! Reductions in the order of `jit_core::reduce`: one call of a body is one chunk, with 128 accumulators of
 //! which each vector of lanes changes as many as it has lanes; they are folded by halving at the end.
 //!
-//! The accumulators are in memory. A short body runs once for all of them in turn (a *round*), so that they are in
-//! registers between the first round and the last.
+//! A short body runs once for all accumulators in turn (a *round*), so that they stay in registers; those of a long one
+//! are in memory.
 
 use jit_core::dtype::DType;
 use jit_core::error::Error;

@@ -65,6 +65,14 @@ fn a_damaged_file_is_a_miss_and_is_replaced() {
     }
     is_missed(&[&*whole, b"x"].concat(), "one byte too many");
     is_missed(b"#!/bin/sh\n", "a foreign file");
+    // A file with a length that no memory has, and hardly a byte on the disk.
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .and_then(|f| f.set_len(1 << 42))
+        .expect("a file may be sparse");
+    assert_eq!(cache.get(&KEY), None);
+    cache.put(&KEY, &[payload]);
     // A whole file under another key's name: what somebody copied.
     fs::copy(&path, directory.path().join(file_name(&key(1)))).expect("a copy");
     assert_eq!(cache.get(&key(1)), None);
