@@ -155,7 +155,7 @@ fn thousands_of_streams_come_and_go_with_work_pending() {
             if round % 2 == 0 {
                 stream.wait(&gate.event()).expect("a wait");
             }
-            total = total + 1;
+            total += 1;
             stream.eval(&total).expect("an evaluation");
         }
         gate.open();
@@ -211,7 +211,7 @@ fn a_long_queue_behind_a_gate_is_worked_off_and_dropped() {
         stream.wait(&gate.event()).expect("a wait");
         let mut array = Array::<u32>::arange(3, &dev);
         for _ in 0..20_000 {
-            array = array + 1;
+            array += 1;
             stream.eval(&array).expect("an evaluation");
         }
         let opener = thread::spawn(move || gate.open());
@@ -423,7 +423,7 @@ fn floats_become_integers_as_rust_has_it() {
             3 => f64::NAN,
             _ => f64::INFINITY,
         };
-        if k / 85 % 2 == 0 { x } else { -x }
+        if (k / 85).is_multiple_of(2) { x } else { -x }
     };
     let doubles: Vec<f64> = (0..1037).map(special).collect();
     let singles: Vec<f32> =
