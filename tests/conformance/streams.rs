@@ -12,6 +12,11 @@ use jit_core::trace::{BufferVar, Var, eval};
 use crate::devices;
 use crate::host::{lit, read, upload};
 
+/// Devices of the test's own: on one that others use, equal arrays are one, and held streams theirs.
+fn on_each(test: impl Fn(Device)) {
+    devices::fresh().into_iter().for_each(test);
+}
+
 fn add(a: &Var, b: &Var) -> Var {
     Var::apply(Op::Add, a.dtype(), &[a, b])
 }
@@ -44,7 +49,7 @@ fn counted(dev: Device, len: u64) -> Var {
 
 #[test]
 fn a_stream_that_is_held_holds_no_other() {
-    devices::on_each(|dev| {
+    on_each(|dev| {
         for len in [3, LARGE] {
             let (held, free) = (stream(dev), stream(dev));
             let gate = hold(&held);
@@ -88,7 +93,7 @@ fn held_streams_take_up_no_threads() {
 
 #[test]
 fn reading_waits_for_what_writes_the_array_and_for_nothing_later() {
-    devices::on_each(|dev| {
+    on_each(|dev| {
         let own = stream(dev);
         let x = add(&counted(dev, LARGE), &lit(1u32));
         let written = eval_on(&own, &x);
@@ -104,7 +109,7 @@ fn reading_waits_for_what_writes_the_array_and_for_nothing_later() {
 
 #[test]
 fn an_array_of_one_stream_is_ready_when_another_uses_it() {
-    devices::on_each(|dev| {
+    on_each(|dev| {
         for len in [3, LARGE] {
             let (first, second, third) = (stream(dev), stream(dev), stream(dev));
             let gate = hold(&first);
@@ -125,7 +130,7 @@ fn an_array_of_one_stream_is_ready_when_another_uses_it() {
 /// The readers of what is overwritten in place come first, on whichever stream they are.
 #[test]
 fn what_is_overwritten_is_read_before() {
-    devices::on_each(|dev| {
+    on_each(|dev| {
         let buffer = BufferVar::new(&upload(dev, &[1i32, 2, 3, 4]));
         let (reader, writer) = (stream(dev), stream(dev));
         let gate = hold(&reader);
@@ -142,7 +147,7 @@ fn what_is_overwritten_is_read_before() {
 
 #[test]
 fn effects_on_several_streams_keep_their_order() {
-    devices::on_each(|dev| {
+    on_each(|dev| {
         let buffer = BufferVar::new(&upload(dev, &[0u32; 4]));
         let streams = [stream(dev), stream(dev), stream(dev)];
         let gates: Vec<Gate> = streams.iter().map(hold).collect();
@@ -162,7 +167,8 @@ fn effects_on_several_streams_keep_their_order() {
 
 #[test]
 fn a_gate_hands_its_error_to_what_waits_for_it() {
-    devices::on_each(|dev| {
+    // Devices of its own: nobody else asks for their errors.
+    for dev in devices::fresh() {
         let own = stream(dev);
         let gate = hold(&own);
         let (x, y) = (add(&counted(dev, 9), &lit(1u32)), add(&counted(dev, 9), &lit(2u32)));
@@ -182,12 +188,12 @@ fn a_gate_hands_its_error_to_what_waits_for_it() {
         own.sync().expect("once");
         assert!(other.sync().is_err());
         dev.sync().expect("the streams have told");
-    });
+    }
 }
 
 #[test]
 fn a_gate_that_is_dropped_fails_what_waits() {
-    let dev = devices::all()[0];
+    let dev = devices::fresh()[0];
     let own = stream(dev);
     drop(hold(&own));
     let x = add(&counted(dev, 9), &lit(1u32));
@@ -197,7 +203,7 @@ fn a_gate_that_is_dropped_fails_what_waits() {
 
 #[test]
 fn streams_wait_for_streams() {
-    devices::on_each(|dev| {
+    on_each(|dev| {
         let (first, second) = (stream(dev), stream(dev));
         let gate = hold(&first);
         second.wait_stream(&first);
@@ -216,7 +222,8 @@ fn streams_wait_for_streams() {
 
 #[test]
 fn events_of_one_device_hold_another() {
-    let [first, second] = [devices::all()[0], devices::all()[2]];
+    let fresh = devices::fresh();
+    let [first, second] = [fresh[0], fresh[2]];
     let (there, here) = (stream(first), stream(second));
     let gate = hold(&there);
     here.wait(&there.record());
@@ -229,7 +236,7 @@ fn events_of_one_device_hold_another() {
 
 #[test]
 fn time_passes_between_timed_events() {
-    devices::on_each(|dev| {
+    on_each(|dev| {
         let own = stream(dev);
         let before = own.record_timed();
         let gate = hold(&own);
@@ -333,8 +340,8 @@ fn every_stream_tells_its_own_error() {
 
 #[test]
 fn the_current_stream_is_the_threads_own() {
-    let dev = devices::all()[0];
-    let other = devices::all()[2];
+    let dev = devices::fresh()[0];
+    let other = devices::fresh()[2];
     let (outer, inner) = (stream(dev), stream(dev));
     assert_eq!(Stream::current(dev), dev.default_stream());
     outer.enter(|| {
@@ -356,7 +363,7 @@ fn the_current_stream_is_the_threads_own() {
 
 #[test]
 fn a_forbidden_wait_is_an_error_only_if_it_would_wait() {
-    devices::on_each(|dev| {
+    on_each(|dev| {
         let own = stream(dev);
         let x = add(&counted(dev, 4), &lit(1u32));
         eval_on(&own, &x).wait().expect("no error");
@@ -365,7 +372,8 @@ fn a_forbidden_wait_is_an_error_only_if_it_would_wait() {
             assert!(matches!(own.sync(), Err(Error::HostSyncForbidden { .. })));
             assert_eq!(read::<u32>(&x), [1, 2, 3, 4]);
             // A small kernel of an open stream is done when its evaluation returns.
-            assert_eq!(read::<u32>(&add(&x, &lit(1u32))), [2, 3, 4, 5]);
+            let open = stream(dev);
+            assert_eq!(open.enter(|| read::<u32>(&add(&x, &lit(1u32)))), [2, 3, 4, 5]);
         });
         gate.open();
         own.sync().expect("no error");
