@@ -8,7 +8,13 @@ use jit_frontend as jit;
 use jit_frontend::prelude::*;
 use jit_frontend::{DeviceKind, Element, Error};
 
-use crate::support::{fresh, on_each, values};
+use crate::support::{fresh, values};
+
+/// Devices of the test's own: on one that others use, equal arrays are one, and errors theirs.
+fn on_each(test: impl Fn(&Device)) {
+    let cpu = Device::builder(DeviceKind::Cpu).threads(2).build();
+    [Ok(fresh()), cpu].into_iter().flatten().for_each(|dev| test(&dev));
+}
 
 fn failure() -> Error {
     Error::Execution("made to fail".to_owned())
