@@ -141,6 +141,26 @@ ops! {
     Exp           "exp"            Math   1 Float     "e to the power x.";
     Ln            "ln"             Math   1 Float     "Natural logarithm.";
     Pow           "pow"            Math   2 Float     "The first operand to the power of the second, as C's pow.";
+    Tan           "tan"            Math   1 Float     "Tangent of an angle in radians.";
+    Asin          "asin"           Math   1 Float     "Arcsine, from -pi/2 to pi/2; NaN beyond 1.";
+    Acos          "acos"           Math   1 Float     "Arccosine, from 0 to pi; NaN beyond 1.";
+    Atan          "atan"           Math   1 Float     "Arctangent, from -pi/2 to pi/2.";
+    Atan2         "atan2"          Math   2 Float     "Angle of the vector (second, first operand), from -pi to pi, as C's atan2.";
+    Sinh          "sinh"           Math   1 Float     "Hyperbolic sine.";
+    Cosh          "cosh"           Math   1 Float     "Hyperbolic cosine.";
+    Tanh          "tanh"           Math   1 Float     "Hyperbolic tangent.";
+    Asinh         "asinh"          Math   1 Float     "Inverse hyperbolic sine.";
+    Acosh         "acosh"          Math   1 Float     "Inverse hyperbolic cosine; NaN below 1.";
+    Atanh         "atanh"          Math   1 Float     "Inverse hyperbolic tangent; NaN beyond 1.";
+    Exp2          "exp2"           Math   1 Float     "2 to the power x.";
+    ExpM1         "exp_m1"         Math   1 Float     "e to the power x, less 1.";
+    Log2          "log2"           Math   1 Float     "Binary logarithm.";
+    Log10         "log10"          Math   1 Float     "Decimal logarithm.";
+    Ln1p          "ln_1p"          Math   1 Float     "Natural logarithm of 1 + x.";
+    Cbrt          "cbrt"           Math   1 Float     "Cube root, also of negative numbers.";
+    Hypot         "hypot"          Math   2 Float     "Square root of the sum of the squares, without overflow, as C's hypot.";
+    Erf           "erf"            Math   1 Float     "Error function.";
+    Erfc          "erfc"           Math   1 Float     "1 less the error function, exact where that is small.";
 
     Gather        "gather"         Read   3 Special   "Element at an index: source, index, mask; 0 where masked off or out of bounds.";
 

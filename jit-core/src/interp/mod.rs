@@ -340,7 +340,7 @@ impl<'a> Lane<'a> {
 }
 
 /// A mathematical function by the host's library in f64, rounded to the type: the accuracy oracle.
-fn library(op: Op, ty: DType, args: &[u64]) -> u64 {
+pub(crate) fn library(op: Op, ty: DType, args: &[u64]) -> u64 {
     let x = scalar::as_f64(ty, args[0]);
     let value = match op {
         Op::Rsqrt => 1.0 / x.sqrt(),
@@ -350,6 +350,28 @@ fn library(op: Op, ty: DType, args: &[u64]) -> u64 {
         Op::Exp => x.exp(),
         Op::Ln => x.ln(),
         Op::Pow => x.powf(scalar::as_f64(ty, args[1])),
+        Op::Tan => x.tan(),
+        Op::Asin => x.asin(),
+        Op::Acos => x.acos(),
+        Op::Atan => x.atan(),
+        Op::Atan2 => x.atan2(scalar::as_f64(ty, args[1])),
+        Op::Sinh => x.sinh(),
+        Op::Cosh => x.cosh(),
+        Op::Tanh => x.tanh(),
+        // Those of the standard library are sums that overflow or cancel.
+        Op::Asinh => libm::asinh(x),
+        Op::Acosh if x < 1.0 => f64::NAN,
+        Op::Acosh => libm::acosh(x),
+        Op::Atanh => libm::atanh(x),
+        Op::Exp2 => x.exp2(),
+        Op::ExpM1 => x.exp_m1(),
+        Op::Log2 => x.log2(),
+        Op::Log10 => x.log10(),
+        Op::Ln1p => x.ln_1p(),
+        Op::Cbrt => x.cbrt(),
+        Op::Hypot => x.hypot(scalar::as_f64(ty, args[1])),
+        Op::Erf => libm::erf(x),
+        Op::Erfc => libm::erfc(x),
         other => unreachable!("`{}` is no mathematical function", other.name()),
     };
     scalar::cast(DType::F64, ty, value.to_bits())
