@@ -48,8 +48,8 @@
 //! size alone. See [`Real`] for code that also runs on plain numbers, with the same bits again.
 //!
 //! # Modules
-//! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `memory` (gather and
-//! scatter), `reduce`, `buffer` (places), [`traverse`] (values made of arrays), `control` (loops and branches), `tree`
+//! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `overflow`, `memory`
+//! (gather and scatter), `reduce`, `buffer` (places), [`traverse`] (values made of arrays), `control` (loops and branches), `tree`
 //! (functions on any such value), `vector` and `geometry`, `real`, `rng`,
 //! `device`, `stream`.
 //!
@@ -73,6 +73,7 @@ mod math;
 mod memory;
 mod operand;
 mod operators;
+mod overflow;
 pub mod prelude;
 mod real;
 mod reduce;

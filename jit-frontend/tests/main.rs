@@ -7,6 +7,7 @@ mod devices;
 mod math;
 mod memory;
 mod operators;
+mod overflow;
 mod places;
 mod random;
 mod real;
