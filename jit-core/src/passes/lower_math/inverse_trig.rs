@@ -156,18 +156,19 @@ pub(super) fn atan2<'e>(y: Expr<'e>, x: Expr<'e>) -> Expr<'e> {
     let steep = height.gt(width);
     let a = steep.select(width, height);
     let b = steep.select(height, width);
-    let infinite = b.float(f64::INFINITY);
-    // In f64 the sum of both must not overflow.
-    let limit = if x.dtype() == DType::F32 { f64::MAX } else { power_of_two(1000) };
-    let huge = if x.dtype() == DType::F32 { b.eq(infinite) } else { b.gt(limit) };
-    let [a, b] = (huge | b.eq(0.0)).if_any([a, b], || {
-        let scale = power_of_two(-100);
-        let (scaled_a, scaled_b) = (a * scale, b * scale);
+    // In f64 the sum of both must not overflow; what the quotient lost must not be below the smallest number.
+    let (small, large) = if x.dtype() == DType::F32 {
+        (power_of_two(-90), power_of_two(120))
+    } else {
+        (power_of_two(-900), power_of_two(1000))
+    };
+    let [a, b] = (b.gt(large) | b.lt(small)).if_any([a, b], || {
+        let scale = b.lt(1.0).select(power_of_two(100), b.float(power_of_two(-100)));
         // Of infinities and zeros the ratio is 1, 0 or NaN.
-        let ends = b.eq(infinite) | b.eq(0.0);
+        let ends = b.eq(f64::INFINITY) | b.eq(0.0);
         let same = b.gt(0.0).select(1.0, b);
         let ratio = a.eq(b).select(same, a * 0.0);
-        [ends.select(ratio, scaled_a), ends.select(1.0, scaled_b)]
+        [ends.select(ratio, a * scale), ends.select(1.0, b * scale)]
     });
     // Also where it is -0.
     let left = x.bits().lt(0);
