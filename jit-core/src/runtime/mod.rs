@@ -37,7 +37,7 @@ pub(crate) use evaluate::{Planner, evaluate};
 pub use event::{Event, Gate, forbid_host_sync};
 pub(crate) use flight::Flights;
 pub(crate) use history::History;
-pub use history::{CacheOutcome, KernelRecord};
+pub use history::{CacheOutcome, KernelHistory, KernelRecord};
 pub(crate) use lock::{Dropped, TraceLock};
 pub use memory::{Holder, MemoryStats};
 pub(crate) use storage::{Storage, host_bytes};

@@ -9,12 +9,13 @@
 //! - `scope`: open and closed regions, and where a node belongs.
 //! - `simplify`: what is folded while tracing.
 //! - `region`: the closures of loops and branches. `var`, `buffer`: handles.
-//! - `fold`: the value of an op on literals. `dump`: the trace as text. `misuse`: what is said about mistakes.
+//! - `fold`: the value of an op on literals. `dump`: the trace as text, `graphviz`: as a picture. `misuse`: what is said about mistakes.
 
 mod buffer;
 mod dump;
 mod eval;
 mod fold;
+mod graphviz;
 mod handles;
 mod misuse;
 mod node;
@@ -31,7 +32,7 @@ use rustc_hash::FxHashMap;
 use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 
 pub use buffer::BufferVar;
-pub use eval::{eval, eval_on};
+pub use eval::{eval, eval_on, graphviz};
 pub(crate) use fold::fold;
 pub(crate) use handles::Anchor;
 pub(crate) use misuse::Misuse;
