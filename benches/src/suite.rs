@@ -224,5 +224,6 @@ fn peer_name(options: Options) -> String {
     match options.float_mode {
         FloatMode::Strict => format!("jit-{backend}"),
         FloatMode::Contract => format!("jit-{backend}-contract"),
+        FloatMode::Fast => format!("jit-{backend}-fast"),
     }
 }

@@ -93,7 +93,7 @@ pub use element::{Bits, DType, Element, Float, Int, Num, Signed, Widen};
 pub use half::f16;
 pub use jit_core::error::Error;
 pub use jit_core::ir::Program;
-pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync};
+pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync, with_float_mode};
 #[cfg(feature = "derive")]
 pub use jit_frontend_macros::Traverse;
 pub use operand::Operand;

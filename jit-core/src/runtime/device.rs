@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use crate::backend::{Backend, Caps, DeviceKind};
 use crate::error::Error;
+use crate::float_mode::FloatMode;
 use crate::interp::{Interpreter, Mode};
 use crate::ir::Program;
 use crate::runtime::batch::Work;
@@ -41,16 +42,6 @@ pub struct DeviceOptions {
     pub disk_cache: Option<DiskCacheOptions>,
     /// Whether the history says when kernels ran.
     pub profile: bool,
-}
-
-/// What compiling may do to float arithmetic.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum FloatMode {
-    /// Nothing: the same bits on every device, at every vector width, with literals or arrays.
-    #[default]
-    Strict,
-    /// Products may be fused into sums (`a * b + c` rounded once). Results then depend on what shares a kernel.
-    Contract,
 }
 
 impl Default for DeviceOptions {

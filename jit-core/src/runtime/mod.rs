@@ -29,9 +29,10 @@ mod stream;
 mod structures;
 mod sync;
 
+pub use crate::float_mode::{FloatMode, with_float_mode};
 pub(crate) use cache::KernelCache;
 pub(crate) use compiler::Compiler;
-pub use device::{Device, DeviceOptions, FloatMode};
+pub use device::{Device, DeviceOptions};
 pub use disk::DiskCacheOptions;
 pub(crate) use evaluate::{Planner, evaluate};
 pub use event::{Event, Gate, forbid_host_sync};

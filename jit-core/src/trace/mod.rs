@@ -45,6 +45,7 @@ pub(crate) use slab::{Key, Slab};
 pub use var::Var;
 
 use crate::dtype::DType;
+use crate::float_mode;
 use crate::op::{Class, Op};
 use crate::runtime::{Flights, Holder, Storage};
 
@@ -322,10 +323,11 @@ impl Trace {
         {
             return Ok(known);
         }
+        let mode = if ty.is_float() { float_mode::carried(op) } else { 0 };
         if scope != 0 || !self.simplify {
-            return Ok(self.pure(&Key::new(op, dtype, size, &args, 0), scope, at));
+            return Ok(self.pure(&Key::new(op, dtype, size, &args, mode), scope, at));
         }
-        Ok(self.slab.intern_inline(Key::new(op, dtype, size, &args, 0), 0, at))
+        Ok(self.slab.intern_inline(Key::new(op, dtype, size, &args, mode), 0, at))
     }
 
     /// Element of `source` at each index, 0 where masked off or out of bounds.
