@@ -34,7 +34,7 @@ impl Layout {
         (self.bias + self.mantissa) << self.mantissa | 1 << (self.mantissa - 1)
     }
 
-    /// x^2 for an x below this is less than a quarter of the last bit of 1.
+    /// x^2 for an x below this is at most a quarter of the last bit of 1.
     pub(super) fn negligible(self) -> f64 {
         power_of_two(-(self.mantissa + 3) / 2)
     }
