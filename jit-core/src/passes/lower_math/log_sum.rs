@@ -10,7 +10,7 @@ use crate::dtype::DType;
 
 /// log2(e) and log10(e) less the nearest f64.
 const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
-const LOG10_E_LOW: f64 = 1.098_319_650_216_765_1e-17;
+const LOG10_E_LOW: f64 = 1.098_319_650_216_765e-17;
 
 /// ln(2) in two parts, the first so short that its products with exponents are exact.
 const LN2_F32: [f64; 2] = [0.693_145_751_953_125, 1.428_606_820_309_417_3e-6];

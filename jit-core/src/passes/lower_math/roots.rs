@@ -19,7 +19,7 @@ fn cbrt_f64(x: Expr<'_>, denormals: bool) -> Expr<'_> {
     const THIRD_OF_DENORMAL: i64 = 696_219_795;
     /// 1 / cbrt(r) on the range of r that the first estimate leaves, to 2^-23.5.
     const P: [f64; 5] = [
-        1.875_951_824_271_770_1,
+        1.875_951_824_271_77,
         -1.884_979_795_433_774_6,
         1.621_429_720_105_354_5,
         -0.758_397_934_778_766,
