@@ -95,11 +95,11 @@ pub(crate) fn check_compiled(
     for &lanes in lanes {
         let mut expected = fresh[0].clone();
         // SAFETY: the arguments own memory of the lengths they state.
-        unsafe { interp::run(program, &Launch { args: &expected.args(), lanes, base }) };
+        unsafe { interp::run(program, &Launch { args: &expected.args(), lanes, segment: 0, base }) };
         for ((name, kernel), fresh) in kernels.iter().flat_map(|k| fresh.iter().map(move |f| (k, f))) {
             let mut got = fresh.clone();
             // SAFETY: as above.
-            unsafe { kernel.launch(&Launch { args: &got.args(), lanes, base }) }
+            unsafe { kernel.launch(&Launch { args: &got.args(), lanes, segment: 0, base }) }
                 .unwrap_or_else(|e| panic!("{name}: {e}"));
             // Guards included; only where bytes differ is it worth a closer look.
             if got.memory == expected.memory || got.contents() == expected.contents() {
@@ -132,7 +132,7 @@ pub(crate) fn run(backend: &LlvmBackend, program: &Program, inputs: &[Input], la
     let kernel = backend.compile(program).unwrap_or_else(|e| panic!("{e}"));
     let mut arguments = Arguments::new(program, inputs, Start::Odd);
     // SAFETY: the arguments own memory of the lengths they state.
-    unsafe { kernel.launch(&Launch { args: &arguments.args(), lanes, base: 0 }) }.expect("it runs");
+    unsafe { kernel.launch(&Launch { args: &arguments.args(), lanes, segment: 0, base: 0 }) }.expect("it runs");
     arguments.contents()
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn launch(
     assert_eq!(program.params.len(), arguments.len(), "one argument a parameter");
     let mut memory: Vec<Vec<u64>> = Vec::new();
     for ((param, argument), need) in
-        program.params.iter().zip(&*arguments).zip(program.required_lens(lanes, base))
+        program.params.iter().zip(&*arguments).zip(program.required_lens(lanes, base, 0))
     {
         match argument {
             Argument::Scalar(_) => assert_eq!(param.kind, ParamKind::Scalar, "a number for memory"),
@@ -50,7 +50,7 @@ pub(crate) fn launch(
         .collect();
     // SAFETY: each pointer is to a vector of its own, which holds its length in elements and lives until after the
     // call; numbers, kinds and lengths were checked above.
-    unsafe { kernel.launch(&Launch { args: &args, lanes, base }) }.expect("a launch");
+    unsafe { kernel.launch(&Launch { args: &args, lanes, segment: 0, base }) }.expect("a launch");
     for ((param, argument), memory) in program.params.iter().zip(arguments).zip(&memory) {
         if let Argument::Memory(elements) = argument {
             from_memory(param.dtype, memory, elements);

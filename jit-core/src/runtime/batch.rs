@@ -19,6 +19,8 @@ pub(crate) enum Work {
         args: Vec<Arg>,
         /// Number of lanes.
         lanes: u64,
+        /// Length of its segments.
+        segment: u64,
     },
     /// Copies all bytes of a storage to another of its size.
     Copy {
@@ -94,11 +96,11 @@ impl Batch {
 impl Work {
     fn run(self) -> Result<(), Error> {
         match self {
-            Work::Kernel { kernel, args, lanes } => {
+            Work::Kernel { kernel, args, lanes, segment } => {
                 // SAFETY: the memory of the arguments lives until this batch is done, see `Span`; the plan gave each
                 // parameter memory of its kind and length, and checked `min_len`; batches that write what this one
                 // reads or writes, and batches that read what it writes, are ordered by the points of the storages.
-                unsafe { kernel.launch(&Launch { args: &args, lanes, base: 0 }) }
+                unsafe { kernel.launch(&Launch { args: &args, lanes, segment, base: 0 }) }
             }
             Work::Copy { from, to } => {
                 assert_eq!(from.bytes, to.bytes, "a copy between storages of one size");
