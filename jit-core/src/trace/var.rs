@@ -103,6 +103,16 @@ impl Var {
         }
     }
 
+    /// A number on its device as a u64 value that, unlike a literal, is no part of any kernel's structure.
+    #[track_caller]
+    pub fn number(&self, number: u64) -> Var {
+        let at = Location::caller();
+        match self.device() {
+            None => Var::literal(DType::U64, number),
+            Some(device) => Var::made(device, |t| Ok(t.lane_count(number, at))),
+        }
+    }
+
     /// Whether its elements are in memory or are a literal.
     pub fn is_evaluated(&self) -> bool {
         self.device().is_none_or(|d| d.with_trace(|t| t.node(self.id()).is_evaluated()))
