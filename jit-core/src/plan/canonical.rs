@@ -7,7 +7,7 @@
 
 use crate::ir::is_special;
 use crate::op::{Class, Op};
-use crate::trace::{NodeId, Trace};
+use crate::trace::{NodeId, Reduces, Trace};
 
 /// The canonical form of what some roots need, with the order it was written in. Reused between evaluations.
 #[derive(Default)]
@@ -218,8 +218,10 @@ impl Canonical {
     }
 }
 
-/// Whether a reduction has no elements and then no value.
+/// Whether results of a reduction have no elements and then no value.
 fn is_of_none(trace: &Trace, record: u64) -> bool {
-    let reduces = trace.scopes.region(record).reduces;
-    reduces.is_some_and(|reduces| reduces.lanes == 0 && reduces.partial.is_some())
+    let of_none = |reduces: Reduces| {
+        reduces.partial.is_some() && reduces.lanes == 0 && reduces.division.count(0) > 0
+    };
+    trace.scopes.region(record).reduces.is_some_and(of_none)
 }

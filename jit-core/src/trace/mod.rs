@@ -40,7 +40,7 @@ pub use node::NodeId;
 pub use reduction::{Division, Reducing, checked_reduction};
 pub(crate) use node::{IN_FLIGHT, MAX_OPERANDS, Node, ORDERED};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
-pub(crate) use scope::ScopeKind;
+pub(crate) use scope::{Reduces, ScopeKind};
 use simplify::may_simplify;
 pub(crate) use slab::{Key, Slab};
 pub use var::Var;

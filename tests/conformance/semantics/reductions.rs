@@ -76,7 +76,7 @@ fn check(op: Op, values: &Column, expected: u64) {
 }
 
 /// Numbers of both signs whose magnitudes span about 2^20, so that sums depend on their order.
-fn numbers(n: usize) -> impl Iterator<Item = f64> {
+pub(super) fn numbers(n: usize) -> impl Iterator<Item = f64> {
     (0..n as u64).map(|k| {
         let mixed = (k + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let fraction = (mixed >> 40) as f64 / f64::from(1 << 23) - 1.0;
