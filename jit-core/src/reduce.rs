@@ -41,11 +41,7 @@ pub fn fold_accumulators<S>(values: &mut [S], mut combine: impl FnMut(&S, &S) ->
 }
 
 /// Folds states by the rule until one is left; no states give the identity.
-pub fn fold_states<S: Clone>(
-    identity: &S,
-    mut states: Vec<S>,
-    mut combine: impl FnMut(&S, &S) -> S,
-) -> S {
+pub fn fold_states<S: Clone>(identity: &S, mut states: Vec<S>, mut combine: impl FnMut(&S, &S) -> S) -> S {
     if states.is_empty() {
         return identity.clone();
     }

@@ -225,7 +225,8 @@ pub(crate) fn reduced_by<S: Traverse>(
         lane.buffers.is_empty() && none.buffers.is_empty(),
         "`{name}`: a state is made of arrays, not of buffers"
     );
-    if let Err(message) = same_structure(&format!("the identity of `{name}`"), state, &lane, identity, &none) {
+    if let Err(message) = same_structure(&format!("the identity of `{name}`"), state, &lane, identity, &none)
+    {
         panic!("{message}");
     }
     let device = match lane.device().or_else(|| none.device()) {

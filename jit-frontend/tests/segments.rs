@@ -99,7 +99,10 @@ fn misuse_says_what_to_do() {
             }),
             "may only compute",
         ),
-        (panic_of(|| jit::reduce(&a).combine(0.0.into(), |x, y| x + wide.gather(y.cast::<u32>())).value()), "may only compute"),
+        (
+            panic_of(|| jit::reduce(&a).combine(0.0.into(), |x, y| x + wide.gather(y.cast::<u32>())).value()),
+            "may only compute",
+        ),
         (
             panic_of(|| {
                 let looped = |x: Array<f32>| while_loop(x, |x| x.lt(9.0), |x| x + 1.0);
@@ -107,13 +110,18 @@ fn misuse_says_what_to_do() {
             }),
             "inside a reduction",
         ),
-        (panic_of(|| jit::reduce(&a).combine(a.clone(), sum).value()), "the identity of a state of f32 is one f32"),
+        (
+            panic_of(|| jit::reduce(&a).combine(a.clone(), sum).value()),
+            "the identity of a state of f32 is one f32",
+        ),
         (panic_of(|| jit::reduce(&a).combine(0.0.into(), sum).blocks(0).value()), "at least one element"),
         (
             panic_of(|| {
-                while_loop(Array::from(0u32), |i| i.lt(3), |i| {
-                    jit::reduce(&i).combine(0.into(), |x, y| x + y).value()
-                })
+                while_loop(
+                    Array::from(0u32),
+                    |i| i.lt(3),
+                    |i| jit::reduce(&i).combine(0.into(), |x, y| x + y).value(),
+                )
             }),
             "reduce outside of the region",
         ),
@@ -124,7 +132,9 @@ fn misuse_says_what_to_do() {
     // A panic of the closure leaves the device as it was.
     let nodes = Device::interpreter().memory().nodes;
     let own = array(&[5.0f32]);
-    assert!(panic_of(|| jit::reduce(&own).combine(0.0.into(), |_, _| panic!("mine")).value()).0.contains("mine"));
+    assert!(
+        panic_of(|| jit::reduce(&own).combine(0.0.into(), |_, _| panic!("mine")).value()).0.contains("mine")
+    );
     drop(own);
     assert!(Device::interpreter().memory().nodes <= nodes + 8);
 }
@@ -132,7 +142,8 @@ fn misuse_says_what_to_do() {
 #[test]
 fn closures_reduce_states() {
     on_each(|dev| {
-        let x = Array::from_vec((0..3000).map(|i| ((i * 37) % 1001) as f32 - 500.0).collect(), dev).expect("memory");
+        let x = Array::from_vec((0..3000).map(|i| ((i * 37) % 1001) as f32 - 500.0).collect(), dev)
+            .expect("memory");
         let none = (Array::from(f32::INFINITY), Array::from(f32::NEG_INFINITY), Array::from(0u32));
         let range = jit::reduce(&x)
             .map(|x| (x.clone(), x.clone(), x.gt(0.0).cast::<u32>()))
@@ -254,11 +265,24 @@ fn first<T: Num>(x: &[T], before: impl Fn(&T, &T) -> bool, is_nan: impl Fn(&T) -
 
 #[test]
 fn places_of_the_smallest_and_largest() {
-    fn check<T: Num>(dev: &Device, x: &[T], less: impl Fn(&T, &T) -> bool + Copy, nan: impl Fn(&T) -> bool + Copy) {
+    fn check<T: Num>(
+        dev: &Device,
+        x: &[T],
+        less: impl Fn(&T, &T) -> bool + Copy,
+        nan: impl Fn(&T) -> bool + Copy,
+    ) {
         let a = Array::from_slice(x, dev).expect("memory");
         let (least, greatest) = (first(x, less, nan), first(x, |a, b| less(b, a), nan));
-        assert_eq!((values(&a.argmin()), values(&a.argmax())), (vec![least as u32], vec![greatest as u32]), "{x:?}");
-        assert_eq!((values(&a.argmin_u64()), values(&a.argmax_u64())), (vec![least], vec![greatest]), "{x:?}");
+        assert_eq!(
+            (values(&a.argmin()), values(&a.argmax())),
+            (vec![least as u32], vec![greatest as u32]),
+            "{x:?}"
+        );
+        assert_eq!(
+            (values(&a.argmin_u64()), values(&a.argmax_u64())),
+            (vec![least], vec![greatest]),
+            "{x:?}"
+        );
         for n in [1, 3, 100] {
             let expected: Vec<u32> = x.chunks(n).map(|c| first(c, less, nan) as u32).collect();
             assert_eq!(values(&a.argmin_blocks(n)), expected, "{x:?} by {n}");
@@ -315,10 +339,34 @@ fn changed_lengths_are_the_same_kernels() {
     let dev = fresh();
     for (n, block) in [(100usize, 7usize), (1000, 64), (5000, 4999), (90, 9)] {
         let x = Array::<f32>::arange(n, &dev);
-        let expected: Vec<f32> = (0..n).collect::<Vec<_>>().chunks(block).map(|c| c.iter().sum::<usize>() as f32).collect();
+        let expected: Vec<f32> =
+            (0..n).collect::<Vec<_>>().chunks(block).map(|c| c.iter().sum::<usize>() as f32).collect();
         let got = values(&x.sum_blocks(block));
-        assert!(got.iter().zip(&expected).all(|(g, e)| (g / e - 1.0).abs() < 1e-6 || g == e), "{n} by {block}");
+        assert!(
+            got.iter().zip(&expected).all(|(g, e)| (g / e - 1.0).abs() < 1e-6 || g == e),
+            "{n} by {block}"
+        );
     }
     let kernels: Vec<_> = dev.kernel_history().iter().map(|k| k.kernel).collect();
     assert_eq!(kernels, [kernels[0]; 4]);
+}
+
+#[test]
+fn statistics_of_one_producer_are_one_kernel() {
+    let dev = fresh();
+    let x = Array::from_vec((0..5000).map(|k| k as f32).collect(), &dev).expect("memory");
+    let y = &x * 0.5 + 1.0;
+    let results = (y.mean(), y.var(), y.reduce_min(), y.reduce_max(), y.argmax());
+    jit::eval(&results).expect("evaluation");
+    let history = dev.kernel_history();
+    assert_eq!(history.len(), 1);
+    assert_eq!((history[0].inputs, history[0].outputs), (1, 5));
+    assert_eq!(history[0].bytes, 4 * 5000 + 4 * 5);
+    assert_eq!(values(&results.4), [4999]);
+    let expected = (5000.0f64 * 5000.0 - 1.0) / 12.0 / 4.0;
+    assert!((f64::from(values(&results.1)[0]) / expected - 1.0).abs() < 1e-6);
+    // By rows too, with a division by the number of elements in each.
+    let rows = (y.mean_blocks(300), y.var_blocks(300), y.argmin_blocks(300));
+    jit::eval(&rows).expect("evaluation");
+    assert_eq!(dev.kernel_history().len(), 2);
 }

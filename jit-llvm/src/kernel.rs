@@ -15,8 +15,7 @@ use crate::pool::{Pool, Share};
 use crate::private::{self, Copies};
 
 /// The signature of all functions of a kernel: arguments, begin, end, base, results, modes, strip.
-pub(crate) type Entry =
-    unsafe extern "C" fn(*const [u64; 2], u64, u64, u64, *mut u64, u64, *const Strip);
+pub(crate) type Entry = unsafe extern "C" fn(*const [u64; 2], u64, u64, u64, *mut u64, u64, *const Strip);
 
 /// The names of the functions of a kernel.
 pub(crate) fn functions(outline: &Outline) -> Vec<&'static str> {

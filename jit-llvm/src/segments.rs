@@ -58,7 +58,13 @@ impl Grouping {
         let first = number * self.group;
         let lanes = self.segments.lanes(first, self.lanes, self.length).count;
         let chunk = chunk_len(lanes);
-        Group { first, count: self.group.min(self.count - first), lanes, chunk, chunks: lanes.div_ceil(chunk) }
+        Group {
+            first,
+            count: self.group.min(self.count - first),
+            lanes,
+            chunk,
+            chunks: lanes.div_ceil(chunk),
+        }
     }
 }
 
@@ -242,7 +248,12 @@ impl Kernel {
                 let SegmentLanes { first, count, .. } =
                     grouping.segments.lanes(group.first + k, grouping.lanes, grouping.length);
                 let end = (offset + group.chunk).min(count);
-                call(first + offset, first + end, results.wrapping_add(k as usize * self.slots()), std::ptr::null());
+                call(
+                    first + offset,
+                    first + end,
+                    results.wrapping_add(k as usize * self.slots()),
+                    std::ptr::null(),
+                );
             }
         });
     }

@@ -150,7 +150,8 @@ pub(crate) fn run(backend: &LlvmBackend, program: &Program, inputs: &[Input], la
     let kernel = backend.compile(program).unwrap_or_else(|e| panic!("{e}"));
     let mut arguments = Arguments::new(program, inputs, Start::Odd);
     // SAFETY: the arguments own memory of the lengths they state.
-    unsafe { kernel.launch(&Launch { args: &arguments.args(), lanes, segment: 0, base: 0 }) }.expect("it runs");
+    unsafe { kernel.launch(&Launch { args: &arguments.args(), lanes, segment: 0, base: 0 }) }
+        .expect("it runs");
     arguments.contents()
 }
 

@@ -201,6 +201,10 @@ fn effects_beside_reductions_of_segments() {
         program.segments = segments;
         let input: Vec<u64> = (0..6000).map(|k| k * 7 % 64).collect();
         let inputs = [input, vec![0; 6000], vec![0; 64], vec![0; 6000]].map(Input::Memory);
-        check_segments(&program, &inputs, &[(0, 5), (1, 1), (6000, 3), (6000, 100), (6000, 2000), (6000, 6000)]);
+        check_segments(
+            &program,
+            &inputs,
+            &[(0, 5), (1, 1), (6000, 3), (6000, 100), (6000, 2000), (6000, 6000)],
+        );
     }
 }

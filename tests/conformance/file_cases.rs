@@ -223,7 +223,8 @@ impl Case<'_> {
             Argument::Scalar(_) => 0,
             Argument::Memory(elements) => elements.len() as u64,
         });
-        let bounds = passes::Bounds::Within { lens: lens.collect(), counter_end: run.size.base + run.size.lanes };
+        let bounds =
+            passes::Bounds::Within { lens: lens.collect(), counter_end: run.size.base + run.size.lanes };
         let options = passes::Options { bounds, ..passes::Options::default() };
         passes::run(&mut optimised, PassLevel::Full, &options, &mut |_, _| {});
         run.check(&optimised).map_err(|e| format!("after the passes: {e}\n{optimised}").into())
@@ -264,7 +265,8 @@ struct Run {
 
 impl Run {
     fn read(program: &Program, settings: &[&str]) -> Result<Run, String> {
-        let mut run = Run { size: Size { lanes: 1, segment: 0, base: 0 }, arguments: Vec::new(), expected: Vec::new() };
+        let mut run =
+            Run { size: Size { lanes: 1, segment: 0, base: 0 }, arguments: Vec::new(), expected: Vec::new() };
         let mut given: Vec<Option<Argument>> = vec![None; program.params.len()];
         run.expected = vec![None; program.params.len()];
         for setting in settings {

@@ -26,12 +26,7 @@ pub(crate) struct Size {
 ///
 /// # Panics
 /// If the arguments do not fit the program, memory is shorter than the program demands, or the launch fails.
-pub(crate) fn launch(
-    kernel: &dyn CompiledKernel,
-    program: &Program,
-    arguments: &mut [Argument],
-    size: Size,
-) {
+pub(crate) fn launch(kernel: &dyn CompiledKernel, program: &Program, arguments: &mut [Argument], size: Size) {
     let Size { lanes, segment, base } = size;
     assert_eq!(program.params.len(), arguments.len(), "one argument a parameter");
     let mut memory: Vec<Vec<u64>> = Vec::new();

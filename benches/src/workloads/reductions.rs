@@ -72,7 +72,9 @@ fn of_matrix(
         Ok(result)
     })?;
     let sums = checksum(&result.to_vec()?);
-    suite.row(bandwidth(name, width * width, 4, &seconds).check([sums], 1e-4).note(format!("{width}x{width}")));
+    suite.row(
+        bandwidth(name, width * width, 4, &seconds).check([sums], 1e-4).note(format!("{width}x{width}")),
+    );
     Ok(())
 }
 

@@ -6,9 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{
-    Block, Blocks, Inst, MAX_NESTING, Param, ParamKind, Program, Segments, Table, Value, ValueList,
-};
+use super::{Block, Blocks, Inst, MAX_NESTING, Param, ParamKind, Program, Segments, Table, Value, ValueList};
 use crate::dtype::{DType, Element};
 use crate::error::Error;
 use crate::op::{ALL_OPS, Class, Op, scalar};

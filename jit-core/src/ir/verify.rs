@@ -240,10 +240,12 @@ impl<'a> Verifier<'a> {
         if context.in_if_any && (class == Class::Effect || op == Op::Loop || reads_inout) {
             return fail("cannot stand in an `if_any`, whose block is pure and may run on any lane");
         }
-        let combines = matches!(class, Class::Lane | Class::Math)
-            || matches!(op, Op::Literal | Op::Lookup | Op::IfAny);
+        let combines =
+            matches!(class, Class::Lane | Class::Math) || matches!(op, Op::Literal | Op::Lookup | Op::IfAny);
         if context.in_combine && !combines {
-            return fail("cannot stand in the block of a `reduce`, which combines values and does nothing else");
+            return fail(
+                "cannot stand in the block of a `reduce`, which combines values and does nothing else",
+            );
         }
         Ok(())
     }

@@ -77,9 +77,8 @@ impl Canonical {
 
     /// A reduction of no elements that has no value, by its name.
     pub(crate) fn without_value(&self, trace: &Trace) -> Option<&'static str> {
-        let found = |&&id: &&NodeId| {
-            trace.node(id).op == Op::Reduce && is_of_none(trace, trace.node(id).payload)
-        };
+        let found =
+            |&&id: &&NodeId| trace.node(id).op == Op::Reduce && is_of_none(trace, trace.node(id).payload);
         let id = self.partial.then(|| self.order.iter().find(found)).flatten()?;
         trace.scopes.region(trace.node(*id).payload).reduces?.partial
     }
@@ -220,8 +219,7 @@ impl Canonical {
 
 /// Whether results of a reduction have no elements and then no value.
 fn is_of_none(trace: &Trace, record: u64) -> bool {
-    let of_none = |reduces: Reduces| {
-        reduces.partial.is_some() && reduces.lanes == 0 && reduces.division.count(0) > 0
-    };
+    let of_none =
+        |reduces: Reduces| reduces.partial.is_some() && reduces.lanes == 0 && reduces.division.count(0) > 0;
     trace.scopes.region(record).reduces.is_some_and(of_none)
 }

@@ -46,8 +46,17 @@ struct CachedPlan {
 }
 
 enum CachedStep {
-    Copy { from: Memory, to: Memory },
-    Launch { kernel: Arc<KernelEntry>, literals: Vec<u32>, args: Vec<Source>, lanes: Option<u32>, segment: Option<u32> },
+    Copy {
+        from: Memory,
+        to: Memory,
+    },
+    Launch {
+        kernel: Arc<KernelEntry>,
+        literals: Vec<u32>,
+        args: Vec<Source>,
+        lanes: Option<u32>,
+        segment: Option<u32>,
+    },
 }
 
 /// What a plan refers to, taken while the trace was locked.
@@ -224,7 +233,9 @@ impl Snapshot {
                     let mut data = LaunchData {
                         literals: literals.iter().map(|&n| node(n).payload).collect(),
                         lanes: lanes.map_or(1, |n| node(n).size),
-                        segment: segment.and_then(|n| trace.reduces(node(n))).map_or(0, |(_, division)| division.length()),
+                        segment: segment
+                            .and_then(|n| trace.reduces(node(n)))
+                            .map_or(0, |(_, division)| division.length()),
                         counts: Vec::new(),
                     };
                     for arg in args {

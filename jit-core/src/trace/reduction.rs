@@ -161,7 +161,12 @@ impl Trace {
     }
 
     /// Number of lanes of a reduction of these states from these identities.
-    fn check_states(&self, reducing: &Reducing<'_>, states: &[NodeId], identity: &[NodeId]) -> Result<u64, Misuse> {
+    fn check_states(
+        &self,
+        reducing: &Reducing<'_>,
+        states: &[NodeId],
+        identity: &[NodeId],
+    ) -> Result<u64, Misuse> {
         let name = reducing.name;
         if states.is_empty() {
             return Err(Misuse::new(format!("`{name}` of no arrays")));
@@ -201,7 +206,8 @@ impl Trace {
 
     /// Whether an ended scope only computes, from what is the same on all lanes.
     fn check_combine(&mut self, name: &str, scope: u32) -> Result<(), Misuse> {
-        let pure = "the closure that combines two states may only compute: no buffers, gathers, loops or branches";
+        let pure =
+            "the closure that combines two states may only compute: no buffers, gathers, loops or branches";
         if self.scopes.touches_memory(scope) {
             return Err(Misuse::new(format!("`{name}`: {pure}")));
         }

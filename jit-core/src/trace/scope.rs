@@ -574,7 +574,9 @@ impl Trace {
                 continue;
             }
             match node.op {
-                Op::Loop | Op::If | Op::Reduce => stack.extend(self.scopes.region(node.payload).operands.iter().rev()),
+                Op::Loop | Op::If | Op::Reduce => {
+                    stack.extend(self.scopes.region(node.payload).operands.iter().rev())
+                }
                 _ => stack.extend(node.operands().iter().rev()),
             }
         }

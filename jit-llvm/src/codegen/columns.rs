@@ -107,7 +107,9 @@ impl<'c> Gen<'c, '_> {
         e.continue_at(head);
         let at_in = e.phi(count.get_type());
         let at = at_in.as_basic_value();
-        for ((dtype, &accumulators), &identity) in self.slots().iter().zip(&self.accumulators).zip(&identities) {
+        for ((dtype, &accumulators), &identity) in
+            self.slots().iter().zip(&self.accumulators).zip(&identities)
+        {
             let at = element_address(e, *dtype, accumulators, at);
             e.store(to_memory(e, *dtype, identity), at, self.group_alignment(*dtype));
         }

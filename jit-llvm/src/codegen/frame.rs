@@ -155,7 +155,11 @@ pub(super) fn fold<'c>(
     generator.counted(none, count, |generator, at| {
         for ((&dtype, &memory), &identity) in slots.iter().zip(&generator.accumulators).zip(&identities) {
             let e = &generator.e;
-            e.store(to_memory(e, dtype, identity), element_address(e, dtype, memory, at), dtype.size() as u32);
+            e.store(
+                to_memory(e, dtype, identity),
+                element_address(e, dtype, memory, at),
+                dtype.size() as u32,
+            );
         }
         Ok(())
     })?;
@@ -172,12 +176,14 @@ pub(super) fn fold<'c>(
             generator.counted(begin, end, |generator, row| {
                 let e = &generator.e;
                 let at = e.and(row, e.int_like(row, ACCUMULATORS as u64 - 1));
-                let places = own.clone().map(|slot| {
-                    element_address(e, slots[slot], generator.accumulators[slot], at)
-                });
+                let places =
+                    own.clone().map(|slot| element_address(e, slots[slot], generator.accumulators[slot], at));
                 let places: Vec<PointerValue<'c>> = places.collect();
-                let old: Vec<Val<'c>> =
-                    places.iter().zip(own.clone()).map(|(&at, slot)| load_element(e, slots[slot], at)).collect();
+                let old: Vec<Val<'c>> = places
+                    .iter()
+                    .zip(own.clone())
+                    .map(|(&at, slot)| load_element(e, slots[slot], at))
+                    .collect();
                 let new: Vec<Val<'c>> =
                     own.clone().map(|slot| load_element(e, slots[slot], result(e, row, slot))).collect();
                 let combined = generator.combine(inst, &old, &new)?;
@@ -191,7 +197,13 @@ pub(super) fn fold<'c>(
             for slot in own.clone() {
                 let e = &generator.e;
                 let total = load_element(e, slots[slot], generator.accumulators[slot]);
-                store_result(e, slots[slot], total, frame.results, e.const_int(64, slot as u64, Form::Uniform));
+                store_result(
+                    e,
+                    slots[slot],
+                    total,
+                    frame.results,
+                    e.const_int(64, slot as u64, Form::Uniform),
+                );
             }
         }
         slot = own.end;
@@ -411,7 +423,12 @@ impl<'c> Gen<'c, '_> {
     }
 
     /// The finish of a segment, whose results are in that row.
-    fn finish_segment(&mut self, block: &Block, results: PointerValue<'c>, row: Val<'c>) -> Result<(), Error> {
+    fn finish_segment(
+        &mut self,
+        block: &Block,
+        results: PointerValue<'c>,
+        row: Val<'c>,
+    ) -> Result<(), Error> {
         for (k, &param) in block.params.iter().enumerate() {
             let e = &self.e;
             let first = e.mul(row, e.int_like(row, block.params.len() as u64));

@@ -28,8 +28,8 @@ mod uniform;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use emit::{Emit, Form, Val};
 pub(crate) use columns::{STRIP, Strip};
+use emit::{Emit, Form, Val};
 pub(crate) use frame::{ALONE, BODY, COPIED, FINISH, FOLD, STREAMS, may_stream};
 use inkwell::context::Context;
 use inkwell::module::Module;

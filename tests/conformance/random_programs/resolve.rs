@@ -192,7 +192,8 @@ impl Resolver {
             Op::Cast => {
                 // Between floats is where rounding happens.
                 let floats = dtype.is_float() && c.next(2) == 0;
-                let to = *c.of(if floats { &ALL_DTYPES[9..] } else { &ALL_DTYPES });
+                let rounded = [DType::F16, DType::F16, DType::F32, DType::F64];
+                let to = *c.of(if floats { &rounded[..] } else { &ALL_DTYPES });
                 self.apply(Op::Cast, to, vec![first]);
             }
             Op::Bitcast => {
@@ -277,7 +278,8 @@ impl Resolver {
         let captured = (!numbers.is_empty() && c.next(2) == 1).then(|| *c.of(&numbers));
         let division = self.division(c, lanes);
         let count = division.count(lanes);
-        let outs: Vec<Slot> = types.iter().map(|&dtype| self.define(dtype, count, !dtype.is_float())).collect();
+        let outs: Vec<Slot> =
+            types.iter().map(|&dtype| self.define(dtype, count, !dtype.is_float())).collect();
         self.emit(Step::Combine { outs: outs.clone(), states, ops, identity, captured, division });
         self.spread(c, outs[0]);
     }

@@ -21,6 +21,6 @@ mod memory_values;
 mod misuse;
 mod reductions;
 mod rewrites;
-mod segments;
 mod scale;
+mod segments;
 mod sizes;

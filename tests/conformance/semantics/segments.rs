@@ -129,7 +129,9 @@ fn each_segment_is_reduced_as_if_alone() {
 fn what_follows_a_segment_is_its_own() {
     // Lanes of results, memory of as many, one number for all, and the segment's number, in the finish and after it.
     on_each(|device| {
-        for (n, division) in [(1000, Division::rows(30)), (1024, Division::columns(32)), (2048, Division::rows(2048))] {
+        for (n, division) in
+            [(1000, Division::rows(30)), (1024, Division::columns(32)), (2048, Division::rows(2048))]
+        {
             let bits = elements(DType::U32, n);
             let array = upload_bits(device, DType::U32, &bits);
             let sum = array.reduce_by(Op::ReduceSum, division);
@@ -139,14 +141,15 @@ fn what_follows_a_segment_is_its_own() {
             let one = upload(device, &[7u32]);
             let scaled = apply(Op::Mul, &[&sum, &scale]);
             let result = apply(Op::Add, &[&apply(Op::Add, &[&scaled, &number]), &one]);
-            let expected: Vec<u32> = segments(&bits, if n == 2048 { Division::rows(n as u64) } else { division })
-                .iter()
-                .zip(0u32..)
-                .map(|(s, k)| {
-                    let sum = s.iter().fold(0u32, |a, &b| a.wrapping_add(b as u32));
-                    sum.wrapping_mul(k * k + 1).wrapping_add(k).wrapping_add(7)
-                })
-                .collect();
+            let expected: Vec<u32> =
+                segments(&bits, if n == 2048 { Division::rows(n as u64) } else { division })
+                    .iter()
+                    .zip(0u32..)
+                    .map(|(s, k)| {
+                        let sum = s.iter().fold(0u32, |a, &b| a.wrapping_add(b as u32));
+                        sum.wrapping_mul(k * k + 1).wrapping_add(k).wrapping_add(7)
+                    })
+                    .collect();
             assert_eq!(read::<u32>(&result), expected, "{division:?}");
         }
     });
@@ -183,9 +186,12 @@ fn largest_and_count(states: &[Var], division: Division, device: Device) -> Vec<
 #[test]
 fn closures_combine_states_of_every_unsigned_type() {
     for dtype in [DType::U8, DType::U16, DType::U32, DType::U64] {
-        for (n, division) in divisions().chain([0, 1, 2, 127, 128, 129, 1024, 1025, 70_001].map(|n| (n, Division::ALL))) {
+        for (n, division) in
+            divisions().chain([0, 1, 2, 127, 128, 129, 1024, 1025, 70_001].map(|n| (n, Division::ALL)))
+        {
             let bits: Vec<u64> = elements(dtype, n).iter().map(|b| b % 23).collect();
-            let segments = if division == Division::ALL { vec![bits.clone()] } else { segments(&bits, division) };
+            let segments =
+                if division == Division::ALL { vec![bits.clone()] } else { segments(&bits, division) };
             let largest: Vec<u64> = segments.iter().map(|s| s.iter().copied().max().unwrap_or(0)).collect();
             let counts: Vec<u64> = segments
                 .iter()
@@ -258,7 +264,8 @@ fn mathematics_in_closures_is_that_of_everywhere() {
             let most = apply(Op::Max, &[&a[0], &b[0]]);
             let least = apply(Op::Min, &[&a[0], &b[0]]);
             let ratio = apply(Op::Exp, &[&apply(Op::Sub, &[&least, &most])]);
-            let wave = apply(Op::Mul, &[&apply(Op::Sin, &[&apply(Op::Mul, &[&ratio, &lit(9e5f32)])]), &scale]);
+            let wave =
+                apply(Op::Mul, &[&apply(Op::Sin, &[&apply(Op::Mul, &[&ratio, &lit(9e5f32)])]), &scale]);
             Ok(vec![apply(Op::Add, &[&most, &apply(Op::Ln, &[&apply(Op::Add, &[&lit(2f32), &wave])])])])
         });
         results.borrow_mut().push(read_bits(&total[0]));
