@@ -139,7 +139,7 @@ fn what_a_closure_captures_is_in_memory_before() {
     let x = upload(device, &(0..100).map(|k| k as f32).collect::<Vec<_>>());
     let total = op(Op::Sqrt, &[&x.reduce(Op::ReduceSum)]);
     let reducing = Reducing { name: "test", division: Division::ALL, partial: None };
-    let scaled = checked_reduction(device, &reducing, &[x.clone()], &[lit(0.0f32)], |a, b| {
+    let scaled = checked_reduction(device, &reducing, std::slice::from_ref(&x), &[lit(0.0f32)], |a, b| {
         Ok(vec![op(Op::Min, &[&op(Op::Add, &[&a[0], &b[0]]), &total])])
     });
     assert_eq!(read::<f32>(&scaled[0]), [4950.0f32.sqrt()]);

@@ -10,7 +10,7 @@ use jit_core::reduce::ACCUMULATORS;
 
 use super::Gen;
 use super::emit::{Form, Val};
-use super::frame::{LONG_BODY, Tail};
+use super::frame::{Tail, long_body};
 use super::memory::{load_element, to_memory};
 use super::reduction::{Placement, accumulators, element_address, store_result};
 
@@ -72,7 +72,7 @@ impl<'c> Gen<'c, '_> {
         let shift = e.sub(e.mul(accumulator, e.int_like(at, STRIP)), first);
         self.placement = Placement::Row(shift);
         let mut left = first;
-        if program.inst_count() <= LONG_BODY {
+        if program.inst_count() <= long_body(&self.e.target) {
             left = self.lane_loop(&program.body, first, end_of_row, Tail::Left)?;
             self.remainder = true;
         }

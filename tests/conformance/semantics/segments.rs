@@ -220,9 +220,13 @@ fn closures_combine_in_the_order_of_the_rule() {
             }
             let array = upload(device, &values);
             let reducing = Reducing { name: "sum", division, partial: None };
-            let sum = checked_reduction(device, &reducing, &[array.clone()], &[lit(-0.0f32)], |a, b| {
-                Ok(vec![apply(Op::Add, &[&a[0], &b[0]])])
-            });
+            let sum = checked_reduction(
+                device,
+                &reducing,
+                std::slice::from_ref(&array),
+                &[lit(-0.0f32)],
+                |a, b| Ok(vec![apply(Op::Add, &[&a[0], &b[0]])]),
+            );
             let own = array.reduce_by(Op::ReduceSum, division);
             let (sum, own) = (read_bits(&sum[0]), read_bits(&own));
             if n > 0 {
