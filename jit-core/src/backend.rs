@@ -142,8 +142,8 @@ pub struct Launch<'a> {
     pub args: &'a [Arg],
     /// The number of lanes; 0 runs no lane, but still the finishing block of each segment.
     pub lanes: u64,
-    /// The length of the program's segments, see [`Segments`](crate::ir::Segments); at least 1 unless the program has but
-    /// one segment.
+    /// The length of the program's segments, see [`Segments`](crate::ir::Segments): at least 1 unless there is one segment
+    /// only; by columns, `lanes` is a multiple of it.
     pub segment: u64,
     /// The global index of lane 0: `counter` is `base + i`. Memory is indexed by `i` in `load` and `store`.
     pub base: u64,

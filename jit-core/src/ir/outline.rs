@@ -167,11 +167,14 @@ mod tests {
                store p4, v0
                reduce_max v0
                scatter_add p5[v0], v0
+               v4: u32 = literal 1
+               reduce v0, v4 from v4, v4 (v5: u32, v6: u32, v7: u32, v8: u32) { yield v7, v6 }
              }
-             finish (v2: f32, v3: u32) { store p3, v2 }",
+             finish (v2: f32, v3: u32, v9: u32, v10: u32) { store p3, v2 }",
         );
         let outline = program.expect("a program").outline();
-        assert_eq!((outline.instructions, outline.reductions.len(), outline.has_finish), (7, 2, true));
+        assert_eq!((outline.instructions, outline.reductions.len(), outline.has_finish), (9, 3, true));
+        assert_eq!(outline.reductions[2].types[..], [crate::dtype::DType::U32; 2]);
         assert_eq!(outline.lane_outputs, [ParamId(4)]);
         assert_eq!(outline.combined, [(ParamId(5), Op::Add)]);
         let mut words = Vec::new();

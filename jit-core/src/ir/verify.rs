@@ -544,6 +544,8 @@ mod tests {
             (Op::Loop, 0, "`loop` has 2 blocks, not 0"),
             (Op::Loop, 3, "`loop` has 2 blocks, not 3"),
             (Op::IfAny, 2, "`if_any` has 1 block, not 2"),
+            (Op::Reduce, 0, "`reduce` has 1 block, not 0"),
+            (Op::Reduce, 2, "`reduce` has 1 block, not 2"),
             (Op::Not, 1, "`not` has 0 blocks, not 1"),
         ] {
             let program = with(|b| {

@@ -7,7 +7,7 @@ use jit_core::runtime::Device;
 use jit_core::trace::{Division, Reducing, Var, checked_reduction, eval};
 
 use super::check::{apply, same, show};
-use super::reductions::numbers;
+use super::reductions::{by_rule, numbers};
 use crate::devices::on_each;
 use crate::host::{lit, read, read_bits, upload, upload_bits};
 
@@ -122,6 +122,33 @@ fn each_segment_is_reduced_as_if_alone() {
                 }
             });
         }
+    }
+}
+
+#[test]
+fn float_sums_of_segments_have_the_order_of_the_rule() {
+    for (n, division) in divisions() {
+        let (wide, single): (Vec<f64>, Vec<f32>) = numbers(n).map(|v| (v, v as f32)).unzip();
+        let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<u64>>();
+        let of_each = |bits: &[u64], sum: &dyn Fn(&[u64]) -> u64| -> Vec<u64> {
+            segments(bits, division).iter().map(|s| if s.is_empty() { 0 } else { sum(s) }).collect()
+        };
+        let expected = of_each(&bits(&wide), &|s| {
+            let values: Vec<f64> = s.iter().map(|&b| f64::from_bits(b)).collect();
+            by_rule(&values, -0.0, |a, b| a + b).to_bits()
+        });
+        let narrow: Vec<u64> = single.iter().map(|v| v.to_bits().into()).collect();
+        let expected_narrow = of_each(&narrow, &|s| {
+            let values: Vec<f32> = s.iter().map(|&b| f32::from_bits(b as u32)).collect();
+            by_rule(&values, -0.0, |a, b| a + b).to_bits().into()
+        });
+        on_each(|device| {
+            let what = format!("the sum of {n} by {division:?}");
+            let sum = upload(device, &wide).reduce_by(Op::ReduceSum, division);
+            compare(&what, DType::F64, &expected, &read_bits(&sum));
+            let sum = upload(device, &single).reduce_by(Op::ReduceSum, division);
+            compare(&what, DType::F32, &expected_narrow, &read_bits(&sum));
+        });
     }
 }
 
