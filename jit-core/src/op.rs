@@ -186,6 +186,8 @@ ops! {
     ReduceOr      "reduce_or"      Reduce 1 Bits      "`or` of all lanes.";
     ReduceXor     "reduce_xor"     Reduce 1 Bits      "`xor` of all lanes.";
 
+    Reduce        "reduce"         Reduce 0 Special   "States of all lanes, combined by a block: values, then identities.";
+
     Loop          "loop"           Region 0 Special   "Runs its body while its condition holds on a lane; state assigned in parallel.";
     If            "if"             Region 1 Special   "Runs one of two blocks, lane by lane.";
 

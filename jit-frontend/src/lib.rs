@@ -49,7 +49,8 @@
 //!
 //! # Modules
 //! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `overflow`, `memory`
-//! (gather and scatter), `reduce`, `buffer` (places), [`traverse`] (values made of arrays), `control` (loops and branches), `tree`
+//! (gather and scatter), `reduce` and `statistics`, `reduction` (by closures), `buffer` (places), [`traverse`] (values
+//! made of arrays), `control` (loops and branches), `tree`
 //! (functions on any such value), `vector` and `geometry`, `real`, `rng`,
 //! `device`, `stream`.
 //!
@@ -77,7 +78,9 @@ mod overflow;
 pub mod prelude;
 mod real;
 mod reduce;
+mod reduction;
 mod rng;
+mod statistics;
 mod stream;
 pub mod traverse;
 mod tree;
@@ -99,6 +102,7 @@ pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync, with_
 pub use jit_frontend_macros::Traverse;
 pub use operand::Operand;
 pub use real::{Integer, Real, Truth};
+pub use reduction::{Combined, Reduce, Reduction, reduce};
 pub use rng::Pcg32;
 pub use stream::Stream;
 pub use traverse::Traverse;

@@ -66,7 +66,7 @@ pub fn select<A: Traverse>(mask: &Mask, x: A, y: A) -> A {
     );
     let mut chosen = Vec::with_capacity(a.arrays.len());
     for (a, b) in a.arrays.iter().zip(&b.arrays) {
-        chosen.push(Var::apply(Op::Select, a.dtype(), &[mask.var(), a, b]));
+        chosen.push(Var::apply(Op::Select, a.dtype(), &[mask.as_var(), a, b]));
     }
     with_arrays(&x, chosen)
 }

@@ -13,6 +13,7 @@ mod places;
 mod random;
 mod real;
 mod reduce;
+mod segments;
 mod storms;
 mod support;
 mod traverse;

@@ -7,4 +7,5 @@ mod lanes;
 mod limits;
 mod mathematics;
 mod reductions;
+mod segments;
 mod streaming;

@@ -4,6 +4,7 @@ mod decisions;
 mod devices;
 mod failures;
 mod file_cases;
+mod fused_reductions;
 mod host;
 mod kernel_files;
 mod launch;

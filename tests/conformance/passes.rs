@@ -72,7 +72,7 @@ fn check(case: &Case, statistics: &mut Statistics) {
         Argument::Scalar(_) => 0,
         Argument::Memory(elements) => elements.len() as u64,
     });
-    let bounds = Bounds::Within { lens: lens.collect(), counter_end: case.base + case.lanes };
+    let bounds = Bounds::Within { lens: lens.collect(), counter_end: case.size.base + case.size.lanes };
     let mut optimised = program.clone();
     let options = Options { float_mode: FloatMode::Strict, bounds };
     passes::run(&mut optimised, PassLevel::Full, &options, &mut |_, _| {});
@@ -89,6 +89,6 @@ fn check(case: &Case, statistics: &mut Statistics) {
 fn results(program: &Program, case: &Case) -> Vec<Argument> {
     let kernel = Interpreter::new(Mode::Lowered).compile(program).expect("the interpreter takes everything");
     let mut arguments = case.arguments.clone();
-    launch(&*kernel, program, &mut arguments, case.lanes, case.base);
+    launch(&*kernel, program, &mut arguments, case.size);
     arguments
 }

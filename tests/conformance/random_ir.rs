@@ -5,18 +5,17 @@
 //! `copysign`) is left out, since those are unspecified; so are mathematical functions.
 
 use jit_core::dtype::DType;
-use jit_core::ir::{Block, Builder, ParamId, ParamKind, Program, Value};
+use jit_core::ir::{Block, Builder, ParamId, ParamKind, Program, Segments, Value};
 use jit_core::op::{ALL_OPS, Class, Op, Rule, scalar};
 
-use crate::launch::Argument;
+use crate::launch::{Argument, Size};
 
 /// A program with arguments for a launch.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) program: Program,
     pub(crate) arguments: Vec<Argument>,
-    pub(crate) lanes: u64,
-    pub(crate) base: u64,
+    pub(crate) size: Size,
 }
 
 /// The case that a tape stands for.
@@ -95,22 +94,61 @@ impl Generator<'_> {
         }
         let mut reductions = Vec::new();
         for _ in 0..self.choose(3) {
-            let op = self.op(|op| op.class() == Class::Reduce);
+            let op = self.op(|op| op.class() == Class::Reduce && op.combine().is_some());
             let value = self.operand(op.rule());
             self.builder.inst(op, 0, &[value], &[], vec![]);
             reductions.push(self.builder.dtype(value));
         }
+        if self.choose(3) == 2 {
+            reductions.extend(self.reduce_by_block());
+        }
+        let segments = [Segments::All, Segments::Rows, Segments::Columns][self.choose(3)];
+        // Columns are of whole rows.
+        let lengths: Vec<u64> = (1..=self.lanes.max(3))
+            .filter(|&n| segments != Segments::Columns || self.lanes.is_multiple_of(n))
+            .collect();
+        let segment = lengths[self.choose(lengths.len())];
         let base = [0, 1, 1000][self.choose(3)];
         if !reductions.is_empty() {
             self.values = self.builder.start_finish(&reductions);
+            let count = segments.count(self.lanes, segment) as usize;
             for value in self.values.clone() {
                 let negated = self.builder.op(Op::Eq, &[value, value]);
-                self.store(value, 1);
-                self.store(negated, 1);
+                self.store(value, count);
+                self.store(negated, count);
+            }
+            if segments != Segments::All {
+                let number = self.builder.counter(DType::U32);
+                self.store(number, count);
             }
         }
-        let program = self.builder.finish(!reductions.is_empty());
-        Case { program, arguments: self.arguments, lanes: self.lanes, base }
+        let mut program = self.builder.finish(!reductions.is_empty());
+        program.segments = segments;
+        let size = Size { lanes: self.lanes, segment, base };
+        Case { program, arguments: self.arguments, size }
+    }
+
+    /// A reduction of two values, the second chosen by the first. Its results' types.
+    fn reduce_by_block(&mut self) -> [DType; 2] {
+        let values = [self.operand(Rule::Numeric), self.any_value()];
+        let types = values.map(|value| self.builder.dtype(value));
+        let identity = types.map(|dtype| {
+            let bits = self.constant(dtype, 0);
+            self.builder.literal(dtype, bits)
+        });
+        let limit = self.builder.read(Op::Param, self.scalar);
+        let params = self.builder.open_block(&[types[0], types[1], types[0], types[1]]);
+        let op = [Op::Add, Op::Max, Op::Minimum, Op::Mul][self.choose(4)];
+        let combined = self.builder.op(op, &[params[0], params[2]]);
+        let less = self.builder.op(Op::Lt, &[params[0], params[2]]);
+        let chosen = self.builder.op(Op::Select, &[less, params[1], params[3]]);
+        let mut yields = [combined, chosen];
+        if types[1] == DType::U32 {
+            yields[1] = self.builder.op(Op::Min, &[chosen, limit]);
+        }
+        let block = self.builder.close_block(&yields);
+        self.builder.inst(Op::Reduce, 0, &[values[0], values[1], identity[0], identity[1]], &[], vec![block]);
+        types
     }
 
     fn store(&mut self, value: Value, len: usize) {

@@ -6,6 +6,7 @@
 //! done by the host's f64 library (against which accuracy is measured, never bits).
 
 mod memory;
+mod reduction;
 #[cfg(feature = "seeded-bugs")]
 mod seeded;
 
@@ -22,7 +23,6 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::{Block, Inst, Program, Value};
 use crate::op::{Class, Op, scalar};
-use crate::reduce;
 
 /// What the interpreter is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -95,7 +95,7 @@ impl CompiledKernel for Kernel {
         let lane = unsafe { Lane::new(&self.program, launch) };
         #[cfg(feature = "seeded-bugs")]
         let lane = Lane { bug: self.bug, ..lane };
-        lane.run_all(launch.lanes);
+        lane.run_all(launch.lanes, launch.segment);
         Ok(())
     }
 }
@@ -106,7 +106,7 @@ impl CompiledKernel for Kernel {
 /// As for [`CompiledKernel::launch`].
 pub unsafe fn run(program: &Program, launch: &Launch<'_>) {
     // SAFETY: the caller promises what `new` asks for.
-    unsafe { Lane::new(program, launch) }.run_all(launch.lanes);
+    unsafe { Lane::new(program, launch) }.run_all(launch.lanes, launch.segment);
 }
 
 /// One lane in execution.
@@ -117,8 +117,6 @@ struct Lane<'a> {
     /// The lane within the launch.
     index: u64,
     base: u64,
-    /// What this lane contributes to each reduction.
-    reduced: Vec<u64>,
     #[cfg(feature = "seeded-bugs")]
     bug: Option<SeededBug>,
 }
@@ -134,57 +132,15 @@ impl<'a> Lane<'a> {
             values: vec![0; program.values.len()],
             index: 0,
             base: launch.base,
-            reduced: vec![0; program.reductions().len()],
             #[cfg(feature = "seeded-bugs")]
             bug: None,
         }
     }
 
-    /// Runs the body on each lane, then the finish.
-    fn run_all(mut self, lanes: u64) {
-        let program = self.program;
-        let reductions = program.reductions();
-        // Chunk results of each reduction, combined in the order that depends on the number of lanes alone.
-        let chunk = reduce::chunk_len(lanes);
-        let mut results: Vec<Vec<u64>> = vec![Vec::new(); reductions.len()];
-        let mut accumulators = vec![[0; reduce::ACCUMULATORS]; reductions.len()];
-        for index in 0..lanes {
-            if index % chunk == 0 {
-                for (acc, &(op, ty)) in accumulators.iter_mut().zip(&reductions) {
-                    *acc = [scalar::identity(op, ty); reduce::ACCUMULATORS];
-                }
-            }
-            self.index = index;
-            self.block(&program.body);
-            #[cfg(feature = "seeded-bugs")]
-            self.spoil_reductions(&reductions, lanes);
-            for ((acc, &(op, ty)), &value) in accumulators.iter_mut().zip(&reductions).zip(&self.reduced) {
-                let slot = &mut acc[(index % chunk) as usize % reduce::ACCUMULATORS];
-                *slot = self.compute(op, ty, ty, &[*slot, value]);
-            }
-            if index % chunk == chunk - 1 || index == lanes - 1 {
-                for ((acc, &(op, ty)), out) in accumulators.iter_mut().zip(&reductions).zip(&mut results) {
-                    out.push(reduce::fold_accumulators(op, ty, acc));
-                }
-            }
-        }
-
-        if let Some(finish) = &program.finish {
-            self.index = 0;
-            for ((&param, &(op, ty)), chunks) in finish.params.iter().zip(&reductions).zip(results) {
-                self.values[param.index()] = reduce::fold_chunk_results(op, ty, chunks);
-            }
-            self.block(finish);
-        }
-    }
-
     fn block(&mut self, block: &Block) {
-        let mut reduction = 0;
         for inst in &block.insts {
-            if inst.op.class() == Class::Reduce {
-                self.reduced[reduction] = self.get(inst.args[0]);
-                reduction += 1;
-            } else {
+            // Whoever runs the lanes takes what they reduce.
+            if inst.op.class() != Class::Reduce {
                 self.inst(inst);
             }
         }

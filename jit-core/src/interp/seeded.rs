@@ -136,10 +136,14 @@ impl Lane<'_> {
     }
 
     /// Leaves the last lane out of reductions.
-    pub(super) fn spoil_reductions(&mut self, reductions: &[(Op, DType)], lanes: u64) {
-        if self.has(SeededBug::ReductionTail) && self.index + 1 == lanes && !lanes.is_multiple_of(4) {
-            for (value, &(op, ty)) in self.reduced.iter_mut().zip(reductions) {
-                *value = scalar::identity(op, ty);
+    pub(super) fn spoil_reductions(&mut self, is_tail: bool) {
+        if !self.has(SeededBug::ReductionTail) || !is_tail {
+            return;
+        }
+        for inst in self.program.reduce_insts() {
+            if let Some(combine) = inst.op.combine() {
+                let value = inst.args[0];
+                self.values[value.index()] = scalar::identity(combine, self.program.dtype(value));
             }
         }
     }

@@ -4,8 +4,11 @@
 //! A [`Program`] has parameters, constant tables, a *body* and perhaps a *finish*.
 //!
 //! - The **body** runs once per lane; lane `i` of `n` has the global index `counter = base + i`. The **finish**
-//!   runs once, after all lanes; its block parameters are the results of the body's reductions in the order in
-//!   which the `reduce_*` instructions stand.
+//!   runs after all lanes, once for each *segment*; its block parameters are the results of the body's reductions of
+//!   that segment, in the order in which the reductions stand.
+//! - The **segments** ([`Segments`]) are one of all lanes or, in a program by `rows` or `columns`, those of a launch's
+//!   `segment` length. Segment `s` is to a finish what a lane is to a body: `counter` is `s`, `load` and `store` touch
+//!   element `s`. In a program of one segment there is element 0, and no `counter` or `load`.
 //! - A **value** is defined once, by an instruction or as a block parameter, and has one element type. It may be
 //!   used by later instructions of its block and of the blocks nested in them. The body block of a `loop` sees
 //!   the values of its condition block.
@@ -18,7 +21,7 @@
 //! - `if_any m, fallback.. { block } -> ..`: like `if` with the fallback values as its else part; the block is pure,
 //!   holds no loop, and is expected to be rarely needed, so a backend may run it on all lanes once any lane needs it.
 //! - **Memory** is named by parameters: `in` (read only), `out` (stored exactly once, at the top level: by every lane
-//!   its element, or by the finish element 0), `inout` (read and changed at indices). `load` (of `in` or `inout`) and
+//!   its element, or by the finish its segment's), `inout` (read and changed at indices). `load` (of `in` or `inout`) and
 //!   `store` address by the launch's lane `i`; `gather`, `scatter*` and `atomic_inc` take an index of any integer type
 //!   (negative: out of bounds) and an optional mask; lanes masked off or out of bounds read 0 and write nothing.
 //!   `in_bounds` on such an instruction is a promise that no test is needed, resting on the parameter's `min_len` or
@@ -29,8 +32,10 @@
 //! - `lookup tK, i` reads a constant table with a length of 2^k at `i mod 2^k`, on every lane; the index has at least k
 //!   bits.
 //! - A `loop` without effects may be dropped, even if it would not end.
-//! - `reduce_*` stands only at the top level of the body, yields no value there, and combines all lanes in the
-//!   order of [`crate::reduce`].
+//! - `reduce_*` stands only at the top level of the body, yields no value there, and combines the lanes of a segment in
+//!   the order of [`crate::reduce`]. `reduce x.. from identity.. (a.., b..) { .. yield c.. }` does so with a state of
+//!   several values and a block that combines two states. The block is pure, has no loop, and sees from outside only
+//!   what is the same on all lanes by itself: literals, scalar parameters and `load_scalar`; so do the identities.
 //!
 //! [`verify`] is the list of what must hold; after it says Ok, code generation does not panic.
 
@@ -39,6 +44,7 @@ mod lists;
 mod outline;
 mod parse;
 mod print;
+mod segments;
 mod structure;
 mod verify;
 
@@ -46,6 +52,7 @@ pub use builder::Builder;
 pub use lists::{Blocks, ValueList};
 pub use outline::Outline;
 pub use parse::{parse, parse_constant};
+pub use segments::{Reduction, SegmentLanes, Segments};
 pub use structure::Hole;
 pub(crate) use structure::is_special;
 pub use verify::verify;
@@ -100,8 +107,10 @@ pub struct Program {
     pub values: Vec<DType>,
     /// Runs once per lane.
     pub body: Block,
-    /// Runs once, after all lanes.
+    /// Runs once for each segment, after all lanes.
     pub finish: Option<Block>,
+    /// What lanes a reduction combines.
+    pub segments: Segments,
 }
 
 /// A parameter.
@@ -212,18 +221,6 @@ impl Program {
             block.insts.iter().any(|inst| test(inst) || inst.blocks.iter().any(|nested| any(nested, test)))
         }
         any(&self.body, test) || self.finish.as_ref().is_some_and(|block| any(block, test))
-    }
-
-    /// The reductions in order: the combining op and the element type of each.
-    pub fn reductions(&self) -> Vec<(Op, DType)> {
-        let reduce = |i: &Inst| Some((i.op.reduction_combine()?, self.dtype(i.args[0])));
-        self.body.insts.iter().filter_map(reduce).collect()
-    }
-}
-
-impl Op {
-    fn reduction_combine(self) -> Option<Op> {
-        (self.class() == crate::op::Class::Reduce).then(|| self.combine()).flatten()
     }
 }
 

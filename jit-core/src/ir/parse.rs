@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Block, Blocks, Inst, MAX_NESTING, Param, ParamKind, Program, Table, Value, ValueList};
+use super::{Block, Blocks, Inst, MAX_NESTING, Param, ParamKind, Program, Segments, Table, Value, ValueList};
 use crate::dtype::{DType, Element};
 use crate::error::Error;
 use crate::float_mode;
@@ -59,6 +59,13 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn program(&mut self) -> Result<(), Error> {
+        if self.eat("segments") {
+            let word = self.word()?;
+            match Segments::ALL.into_iter().find(|segments| segments.name() == word) {
+                Some(segments) => self.program.segments = segments,
+                None => return self.error(format!("expected `all`, `rows` or `columns`, got `{word}`")),
+            }
+        }
         loop {
             match self.word()? {
                 "param" => self.param()?,
@@ -184,6 +191,12 @@ impl<'a> Parser<'a> {
                 if self.eat("else") {
                     inst.args.extend(self.values()?);
                 }
+                inst.blocks.push(self.block("yield", depth + 1)?);
+            }
+            Op::Reduce => {
+                inst.args = self.values()?;
+                self.expect("from")?;
+                inst.args.extend(self.values()?);
                 inst.blocks.push(self.block("yield", depth + 1)?);
             }
             Op::Literal => {

@@ -23,13 +23,17 @@
 //!
 //! **Places.** Reductions stand at the top level of the body and define nothing. The body yields nothing and has no
 //! parameters. There is a finish if there are reductions; its parameters are theirs in number, order and types. The
-//! finish knows no lanes and no order among them: no `counter`, `load`, effect, reduction, nor reading of an `inout`.
+//! finish knows no lanes and no order among them: no effect, reduction, nor reading of an `inout`, and, unless there are
+//! several segments, no `counter` or `load`.
+//! A `reduce` has as many identities as values, and a block whose parameters are two states and that yields one; in the
+//! block is nothing but ops on lanes, literals, `lookup` and `if_any`. Identities, and what the block uses from outside,
+//! are defined by `literal`, `param` or `load_scalar`.
 //! An `if_any` block is pure and ends: in it are no effects, no readings of an `inout`, no `store` and no `loop`.
 //!
 //! **Ops.** Those of class `Trace`, and `lane_count`, are not part of the kernel language.
 
 use super::print::{Constant, Place, line_of};
-use super::{Block, Inst, MAX_NESTING, Param, ParamKind, Program, Value};
+use super::{Block, Inst, MAX_NESTING, Param, ParamKind, Program, Segments, Value};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::op::{Class, Op};
@@ -42,6 +46,9 @@ pub fn verify(program: &Program) -> Result<(), Error> {
     let mut verifier = Verifier {
         program,
         scope: vec![Scope::Undefined; program.values.len()],
+        order: vec![Order::default(); program.values.len()],
+        definitions: 0,
+        enclosed: 0,
         defined: Vec::new(),
         stored: vec![false; program.params.len()],
     };
@@ -72,11 +79,22 @@ enum Scope {
     Left,
 }
 
+/// How a value was defined.
+#[derive(Clone, Copy, Default)]
+struct Order {
+    /// Counts definitions.
+    number: u32,
+    /// By an instruction whose value is the same on all lanes by itself.
+    is_fixed: bool,
+}
+
 /// Where a block stands.
 #[derive(Clone, Copy)]
 struct Context {
     in_finish: bool,
     in_if_any: bool,
+    /// In the block of a `reduce`.
+    in_combine: bool,
     /// The number of regions around it.
     depth: usize,
 }
@@ -84,6 +102,10 @@ struct Context {
 struct Verifier<'a> {
     program: &'a Program,
     scope: Vec<Scope>,
+    order: Vec<Order>,
+    definitions: u32,
+    /// In the block of a `reduce`: values with lower numbers are seen only if they are fixed.
+    enclosed: u32,
     /// The visible values in order of definition.
     defined: Vec<Value>,
     /// Which `out` parameters have their store.
@@ -96,7 +118,7 @@ impl<'a> Verifier<'a> {
         self.params_and_tables()?;
 
         let body = &program.body;
-        let top = Context { in_finish: false, in_if_any: false, depth: 0 };
+        let top = Context { in_finish: false, in_if_any: false, in_combine: false, depth: 0 };
         ensure(body.params.is_empty() && body.yields.is_empty(), Place::End(body), || {
             "the body has no parameters and yields nothing".to_owned()
         })?;
@@ -137,8 +159,8 @@ impl<'a> Verifier<'a> {
 
     fn finish_header(&self, finish: &'a Block) -> Checked<'a> {
         ensure(finish.yields.is_empty(), Place::End(finish), || "the finish yields nothing".to_owned())?;
-        let reductions = self.program.body.insts.iter().filter(|i| i.op.class() == Class::Reduce);
-        let wanted: Vec<Option<DType>> = reductions.map(|i| self.dtype(i.args[0])).collect();
+        let reduced = self.program.reduce_insts().flat_map(Inst::reduced);
+        let wanted: Vec<Option<DType>> = reduced.map(|&value| self.dtype(value)).collect();
         let given: Vec<Option<DType>> = finish.params.iter().map(|&p| self.dtype(p)).collect();
         ensure(wanted == given, Place::Finish, || {
             let names = |types: &[Option<DType>]| {
@@ -185,7 +207,11 @@ impl<'a> Verifier<'a> {
             ensure(!*stored, here, || format!("{} is stored a second time", inst.param()))?;
             *stored = true;
         }
-        self.define(&inst.results, here)
+        self.define(&inst.results, here)?;
+        if matches!(inst.op, Op::Literal | Op::Param | Op::LoadScalar) {
+            self.order[inst.result().index()].is_fixed = true;
+        }
+        Ok(())
     }
 
     /// Where ops may stand.
@@ -203,9 +229,8 @@ impl<'a> Verifier<'a> {
         if op == Op::Store && context.depth > 0 {
             return fail("stands only at the top level of the body or the finish");
         }
-        if context.in_finish
-            && (matches!(op, Op::Counter | Op::Load) || class == Class::Effect || reads_inout)
-        {
+        let by_lane = matches!(op, Op::Counter | Op::Load) && self.program.segments == Segments::All;
+        if context.in_finish && (by_lane || class == Class::Effect || reads_inout) {
             return fail(if reads_inout {
                 "of an `inout` parameter has no meaning in the finish"
             } else {
@@ -214,6 +239,13 @@ impl<'a> Verifier<'a> {
         }
         if context.in_if_any && (class == Class::Effect || op == Op::Loop || reads_inout) {
             return fail("cannot stand in an `if_any`, whose block is pure and may run on any lane");
+        }
+        let combines =
+            matches!(class, Class::Lane | Class::Math) || matches!(op, Op::Literal | Op::Lookup | Op::IfAny);
+        if context.in_combine && !combines {
+            return fail(
+                "cannot stand in the block of a `reduce`, which combines values and does nothing else",
+            );
         }
         Ok(())
     }
@@ -229,12 +261,13 @@ impl<'a> Verifier<'a> {
             Op::AtomicInc => (1..=2, 1),
             Op::Gather => (1..=2, 1),
             _ if class == Class::Effect => (2..=3, 0),
+            Op::Reduce => (inst.args.len()..=inst.args.len(), 0),
             _ if class == Class::Reduce => (1..=1, 0),
             _ => (op.arity()..=op.arity(), 1),
         };
         let blocks = match op {
             Op::Loop | Op::If => 2,
-            Op::IfAny => 1,
+            Op::IfAny | Op::Reduce => 1,
             _ => 0,
         };
         for (what, wanted, got) in [
@@ -315,6 +348,12 @@ impl<'a> Verifier<'a> {
                 let got = op.result_type(&args, wanted)?;
                 want(got == wanted, || format!("`{}` of these operands is {got}, not {wanted}", op.name()))?;
             }
+            Class::Reduce if op == Op::Reduce => {
+                let fixed = |value: &&Value| !self.order[value.index()].is_fixed;
+                if let Some(varying) = inst.identity().iter().find(fixed) {
+                    return Err(varying_in_combine(*varying));
+                }
+            }
             Class::Reduce => {
                 op.result_type(&args, args[0])?;
             }
@@ -378,6 +417,16 @@ impl<'a> Verifier<'a> {
                 self.leave(outer);
                 Ok(())
             }
+            [combine] if inst.op == Op::Reduce => {
+                let states = inst.reduced().iter().chain(inst.identity()).copied();
+                let states: Vec<Value> = states.collect();
+                self.agree("identities", inst.identity(), "values", inst.reduced(), Place::Inst(inst))?;
+                self.agree("two states", &combine.params, "operands", &states, Place::Inst(inst))?;
+                self.enclosed = self.definitions;
+                self.scoped(combine, Context { in_combine: true, ..nested })?;
+                self.enclosed = 0;
+                self.agree("combined values", &combine.yields, "values", inst.reduced(), Place::End(combine))
+            }
             blocks => {
                 let in_if_any = context.in_if_any || inst.op == Op::IfAny;
                 for block in blocks {
@@ -419,6 +468,8 @@ impl<'a> Verifier<'a> {
                 Scope::Left => format!("{value} is out of scope"),
                 _ => format!("{value} is used before it is defined"),
             })?;
+            let Order { number, is_fixed } = self.order[value.index()];
+            ensure(number >= self.enclosed || is_fixed, place, || varying_in_combine(value))?;
         }
         Ok(())
     }
@@ -430,6 +481,8 @@ impl<'a> Verifier<'a> {
             };
             ensure(*scope == Scope::Undefined, place, || format!("{value} is defined a second time"))?;
             *scope = Scope::Visible;
+            self.order[value.index()].number = self.definitions;
+            self.definitions += 1;
             self.defined.push(value);
         }
         Ok(())
@@ -442,6 +495,10 @@ impl<'a> Verifier<'a> {
     fn param(&self, inst: &Inst) -> Option<&Param> {
         usize::try_from(inst.imm).ok().and_then(|at| self.program.params.get(at))
     }
+}
+
+fn varying_in_combine(value: Value) -> String {
+    format!("{value} is used to combine states, but is no `literal`, `param` or `load_scalar`")
 }
 
 fn outside(dtype: DType, bits: u64) -> String {
@@ -487,6 +544,8 @@ mod tests {
             (Op::Loop, 0, "`loop` has 2 blocks, not 0"),
             (Op::Loop, 3, "`loop` has 2 blocks, not 3"),
             (Op::IfAny, 2, "`if_any` has 1 block, not 2"),
+            (Op::Reduce, 0, "`reduce` has 1 block, not 0"),
+            (Op::Reduce, 2, "`reduce` has 1 block, not 2"),
             (Op::Not, 1, "`not` has 0 blocks, not 1"),
         ] {
             let program = with(|b| {

@@ -38,7 +38,7 @@ pub fn run(program: &mut Program, bounds: &Bounds) {
     if *bounds == Bounds::Off {
         return;
     }
-    let Program { params, tables, values, body, finish } = program;
+    let Program { params, tables, values, body, finish, .. } = program;
     let tables = tables.iter().map(|table| {
         let elements = table.bits.iter().map(|&bits| Range::constant(table.dtype, bits));
         elements.reduce(Range::join).unwrap_or(Range::all(table.dtype))
@@ -49,9 +49,11 @@ pub fn run(program: &mut Program, bounds: &Bounds) {
         types: values,
         params,
         bounds,
+        by_lane: true,
     };
     pass.block(body);
     if let Some(finish) = finish {
+        pass.by_lane = false;
         pass.block(finish);
     }
 }
@@ -129,6 +131,8 @@ struct Pass<'a> {
     tables: Vec<Range>,
     ranges: Vec<Range>,
     bounds: &'a Bounds,
+    /// The counter is that of lanes, not of segments.
+    by_lane: bool,
 }
 
 impl Pass<'_> {
@@ -174,7 +178,7 @@ impl Pass<'_> {
         let arg = |k: usize| self.of(inst.args[k]);
         match inst.op {
             Op::Literal => Range::constant(dtype, inst.imm),
-            Op::Counter => all.counted(true),
+            Op::Counter => all.counted(self.by_lane),
             Op::Lookup => self.tables[inst.table().index()],
             Op::Select => arg(1).join(arg(2)),
             Op::Cast | Op::Bitcast if self.types[inst.args[0].index()].is_float() => all,
@@ -405,7 +409,7 @@ mod tests {
         let promised = |lens: [u64; 3], counter_end: u64| -> Vec<bool> {
             let mut program = crate::ir::parse(text).expect("a program");
             run(&mut program, &Bounds::Within { lens: lens.to_vec(), counter_end });
-            let need = program.required_lens(counter_end, 0);
+            let need = program.required_lens(counter_end, 0, 0);
             assert!(need.iter().zip(lens).all(|(&need, len)| need <= len), "{need:?} of {lens:?}");
             program.body.insts.iter().filter(|i| i.op == Op::Gather).map(|i| i.in_bounds).collect()
         };

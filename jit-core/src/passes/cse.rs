@@ -90,6 +90,12 @@ impl Pass<'_> {
                 self.scoped(body);
                 self.leave(outer);
             }
+            // Its block is closed to all but a few values from outside.
+            [combine] if inst.op == Op::Reduce => {
+                let outside = (std::mem::take(&mut self.available), std::mem::take(&mut self.log));
+                self.block(combine);
+                (self.available, self.log) = outside;
+            }
             blocks => blocks.iter_mut().for_each(|block| self.scoped(block)),
         }
     }

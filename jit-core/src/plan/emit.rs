@@ -6,7 +6,7 @@ use super::graph::Graph;
 use super::schedule::{Schedule, StageWork};
 use super::{Memory, Source, Stage};
 use crate::dtype::DType;
-use crate::ir::{Block, Builder, ParamId, ParamKind, Value};
+use crate::ir::{Block, Builder, ParamId, ParamKind, Segments, Value};
 use crate::op::{Class, Op};
 use crate::trace::{MAX_OPERANDS, NodeId};
 
@@ -29,7 +29,8 @@ impl<'a> Emission<'a> {
         let mut emitter = Emitter {
             schedule,
             graph: schedule.graph,
-            level: work.key.0,
+            level: work.key.level,
+            segments: work.key.division.segments(),
             builder: Builder::with_capacity(length),
             values: &mut self.values,
             path: &mut self.path,
@@ -52,7 +53,9 @@ impl<'a> Emission<'a> {
             emitter.finish(&reductions, &work.finish);
         }
         let Emitter { builder, args, literals, .. } = emitter;
-        Stage { program: builder.finish(with_finish), literals, args, lanes: work.lanes }
+        let mut program = builder.finish(with_finish);
+        program.segments = work.key.division.segments();
+        Stage { program, literals, args, lanes: work.lanes, segment: work.segment }
     }
 }
 
@@ -86,6 +89,7 @@ struct Emitter<'a> {
     schedule: &'a Schedule<'a>,
     graph: &'a Graph<'a>,
     level: u32,
+    segments: Segments,
     builder: Builder,
     values: &'a mut Values,
     /// The nodes that are being evaluated, each an operand of the one before, and which of its operands come next.
@@ -101,6 +105,11 @@ struct Emitter<'a> {
 impl Emitter<'_> {
     fn sink(&mut self, number: u32, reductions: &mut Vec<u32>) {
         let node = self.graph.node(number);
+        if node.op == Op::Reduce {
+            self.reduce(number);
+            reductions.push(number);
+            return;
+        }
         if node.op.class() == Class::Reduce {
             let arg = self.value(self.graph.number(node.operands[0]));
             self.builder.inst(node.op, 0, &[arg], &[], vec![]);
@@ -115,21 +124,64 @@ impl Emitter<'_> {
     }
 
     fn finish(&mut self, reductions: &[u32], nodes: &[u32]) {
-        let types: Vec<DType> = reductions.iter().map(|&r| self.graph.node(r).dtype).collect();
+        let types: Vec<DType> = reductions.iter().flat_map(|&r| self.result_types(r)).collect();
         let params = self.builder.start_finish(&types);
         self.in_finish = true;
         self.values.clear();
-        for (&reduction, &param) in reductions.iter().zip(&params) {
-            self.values.set(reduction, param);
+        let mut rest = &params[..];
+        let mut results = Vec::new();
+        for &reduction in reductions {
+            let (own, others) = rest.split_at(self.result_types(reduction).len());
+            rest = others;
+            if self.graph.op(reduction) != Op::Reduce {
+                results.push((reduction, own[0]));
+                continue;
+            }
+            let id = self.graph.id(reduction);
+            for (k, &param) in own.iter().enumerate() {
+                let part = self.graph.trace.part(id, Op::Result, k as u64);
+                // A part of the state that nobody uses is no node of this graph.
+                if let Some(part) = part.filter(|&part| self.graph.contains(part)) {
+                    results.push((self.graph.number(part), param));
+                }
+            }
         }
-        for (&reduction, &param) in reductions.iter().zip(&params) {
-            if self.schedule.in_memory[reduction as usize] {
-                self.store(self.schedule.memory[&reduction], param, self.graph.node(reduction).dtype);
+        results.iter().for_each(|&(number, param)| self.values.set(number, param));
+        for (number, param) in results {
+            if self.schedule.in_memory[number as usize] {
+                self.store(self.schedule.memory[&number], param, self.graph.node(number).dtype);
             }
         }
         for &number in nodes {
             let value = self.value(number);
             self.store(self.schedule.memory[&number], value, self.graph.node(number).dtype);
+        }
+    }
+
+    /// A reduction by a block.
+    fn reduce(&mut self, number: u32) {
+        let trace = self.graph.trace;
+        let region = trace.scopes.region(self.graph.node(number).payload);
+        let operands: Vec<Value> = region.operands.iter().map(|&operand| self.need(operand)).collect();
+        let scope = trace.scopes.get(region.scopes[0]);
+        let types: Vec<DType> = scope.placeholders.iter().map(|&p| trace.node(p).dtype).collect();
+        let params = self.builder.open_block(&types);
+        scope.placeholders.iter().zip(params).for_each(|(&placeholder, param)| {
+            self.set(placeholder, param);
+        });
+        let yields: Vec<Value> = scope.yields.iter().map(|&y| self.need(y)).collect();
+        let block = self.builder.close_block(&yields);
+        self.builder.inst(Op::Reduce, 0, &operands[..region.arguments], &[], vec![block]);
+    }
+
+    fn result_types(&self, reduction: u32) -> Vec<DType> {
+        let node = self.graph.node(reduction);
+        match node.op {
+            Op::Reduce => {
+                let region = self.graph.trace.scopes.region(node.payload);
+                region.states().iter().map(|&state| self.graph.trace.node(state).dtype).collect()
+            }
+            _ => vec![node.dtype],
         }
     }
 
@@ -189,14 +241,14 @@ impl Emitter<'_> {
             self.schedule.in_memory[number as usize]
                 && self.schedule.home_level(number).is_some_and(|home| home < self.level)
         };
-        (matches!(op, Op::Data | Op::Version) || op.class() == Class::Reduce || stored())
+        (matches!(op, Op::Data | Op::Version) || self.graph.is_reduced(number) || stored())
             && self.graph.node(number).scope == 0
     }
 
     fn load(&mut self, number: u32) {
         let node = self.graph.node(number);
         let param = self.param(self.schedule.memory[&number], ParamKind::In, node.dtype);
-        let scalar = node.size == 1 || self.in_finish;
+        let scalar = node.size == 1 || self.in_finish && self.segments == Segments::All;
         let value = self.builder.read(if scalar { Op::LoadScalar } else { Op::Load }, param);
         self.values.set(number, value);
     }

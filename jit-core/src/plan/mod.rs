@@ -63,6 +63,8 @@ pub(crate) struct Stage {
     pub(crate) args: Vec<Source>,
     /// The node whose size is the number of lanes; none for a single lane.
     pub(crate) lanes: Option<u32>,
+    /// A reduction whose division has the length of the program's segments; none where there is one segment.
+    pub(crate) segment: Option<u32>,
 }
 
 /// What a parameter gets at launch.

@@ -47,8 +47,17 @@ struct CachedPlan {
 }
 
 enum CachedStep {
-    Copy { from: Memory, to: Memory },
-    Launch { kernel: Arc<KernelEntry>, literals: Vec<u32>, args: Vec<Source>, lanes: Option<u32> },
+    Copy {
+        from: Memory,
+        to: Memory,
+    },
+    Launch {
+        kernel: Arc<KernelEntry>,
+        literals: Vec<u32>,
+        args: Vec<Source>,
+        lanes: Option<u32>,
+        segment: Option<u32>,
+    },
 }
 
 /// What a plan refers to, taken while the trace was locked.
@@ -68,6 +77,7 @@ struct Snapshot {
 struct LaunchData {
     literals: Vec<u64>,
     lanes: u64,
+    segment: u64,
     counts: Vec<u64>,
 }
 
@@ -77,6 +87,8 @@ enum Planned {
     Nothing,
     /// An earlier evaluation is about to change what this one needs.
     Busy(Arc<Landing>),
+    /// A reduction of that name has no elements, and no value for that.
+    WithoutValue(&'static str),
     Ready(Box<Snapshot>, Flight),
 }
 
@@ -98,6 +110,7 @@ fn launch(device: Device, roots: &[NodeId], stream: &Stream) -> Result<(), Error
         match device.with_trace(|trace| planner.lock().plan(device, trace, roots)) {
             Planned::Nothing => return Ok(()),
             Planned::Busy(earlier) => earlier.wait(),
+            Planned::WithoutValue(op) => return Err(Error::EmptyReduction { op }),
             Planned::Ready(snapshot, flight) => break (snapshot, flight),
         }
     };
@@ -147,6 +160,9 @@ impl Planner {
         if let Some(earlier) = trace.flight_among(&self.canonical.order) {
             return Planned::Busy(earlier);
         }
+        if let Some(op) = self.canonical.without_value(trace) {
+            return Planned::WithoutValue(op);
+        }
         let plans = self.plans.len();
         let plan = self.cached_plan(trace, &roots, device.shared().options.fuse);
         let is_new = self.plans.len() > plans;
@@ -177,7 +193,8 @@ impl Planner {
                             |hole: &Hole| all.find(|(value, _)| *value == hole.value).map(|&(_, node)| node);
                         let literals = holes.iter().map(node).collect::<Option<_>>();
                         let literals = literals.expect("a hole is one of the stage's literals");
-                        CachedStep::Launch { kernel, literals, args: stage.args, lanes: stage.lanes }
+                        let plan::Stage { args, lanes, segment, .. } = *stage;
+                        CachedStep::Launch { kernel, literals, args, lanes, segment }
                     }
                 });
             }
@@ -213,10 +230,13 @@ impl Snapshot {
         for step in &plan.steps {
             match step {
                 CachedStep::Copy { from, to } => [*from, *to].into_iter().for_each(&mut leaf),
-                CachedStep::Launch { literals, args, lanes, .. } => {
+                CachedStep::Launch { literals, args, lanes, segment, .. } => {
                     let mut data = LaunchData {
                         literals: literals.iter().map(|&n| node(n).payload).collect(),
                         lanes: lanes.map_or(1, |n| node(n).size),
+                        segment: segment
+                            .and_then(|n| trace.reduces(node(n)))
+                            .map_or(0, |(_, division)| division.length()),
                         counts: Vec::new(),
                     };
                     for arg in args {
@@ -301,7 +321,7 @@ impl Snapshot {
                     });
                     last = Some((Arc::clone(entry), variant));
                     let kernel = Arc::clone(&loaded.kernel);
-                    work.push(Work::Kernel { kernel, args, lanes: data.lanes, run });
+                    work.push(Work::Kernel { kernel, args, lanes: data.lanes, segment: data.segment, run });
                 }
             }
         }

@@ -8,7 +8,7 @@
 //! - `node`: the 64-byte node; `slab`: storage, hash-consing, counts; `handles`: counts that need no lock.
 //! - `scope`: open and closed regions, and where a node belongs.
 //! - `simplify`: what is folded while tracing.
-//! - `region`: the closures of loops and branches. `var`, `buffer`: handles.
+//! - `region`: the closures of loops and branches. `reduction`: reductions, with closures too. `var`, `buffer`: handles.
 //! - `fold`: the value of an op on literals. `dump`: the trace as text, `graphviz`: as a picture. `misuse`: what is said about mistakes.
 
 mod buffer;
@@ -19,6 +19,7 @@ mod graphviz;
 mod handles;
 mod misuse;
 mod node;
+mod reduction;
 mod region;
 mod scope;
 mod simplify;
@@ -38,8 +39,9 @@ pub(crate) use handles::Anchor;
 pub(crate) use misuse::Misuse;
 pub use node::NodeId;
 pub(crate) use node::{IN_FLIGHT, MAX_OPERANDS, Node, ORDERED};
+pub use reduction::{Division, Reducing, checked_reduction};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
-pub(crate) use scope::ScopeKind;
+pub(crate) use scope::{Reduces, ScopeKind};
 use simplify::may_simplify;
 pub(crate) use slab::{Key, Slab};
 pub use var::Var;
@@ -253,7 +255,7 @@ impl Trace {
                     let key = StorageKey::from(KeyData::from_ffi(node.payload));
                     garbage.extend(storages.remove(key));
                 }
-                Op::Loop | Op::If => {
+                Op::Loop | Op::If | Op::Reduce => {
                     scopes.free_region(node.payload, dying, |place| release_place(places, place))
                 }
                 Op::Version | Op::Result => {
@@ -412,50 +414,6 @@ impl Trace {
     /// The live `version` or `result` node at that position of an effect or region.
     pub(crate) fn part(&self, of: NodeId, op: Op, which: u64) -> Option<NodeId> {
         self.parts.get(&(of, op, which)).copied()
-    }
-
-    /// A reduction of all lanes to one value.
-    pub(crate) fn reduce(&mut self, current: u32, op: Op, arg: NodeId, at: At) -> Result<NodeId, Misuse> {
-        let node = self.node(arg);
-        let (dtype, size) = (node.dtype, node.size);
-        if node.scope != 0 {
-            let opened = self.scopes.describe(node.scope);
-            return Err(Misuse::new(format!(
-                "`{}` combines lanes, but its operand belongs to a lane of a {opened}; reduce outside of the region",
-                op.name()
-            )));
-        }
-        if dtype == DType::F16 && matches!(op, Op::ReduceSum | Op::ReduceProd) {
-            return self.reduce_in_f32(current, op, arg, at);
-        }
-        let result = op
-            .result_type(&[dtype], dtype)
-            .map_err(|message| Misuse::new(format!("{message}: {}", self.list(&[arg]))))?;
-        if size == 1 && self.simplify {
-            // The identity still takes part: `min` of one NaN is +infinity, as for a longer array of NaN.
-            if dtype.is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
-                let combine = op.combine().expect("a reduction combines");
-                let bits = crate::op::scalar::identity(combine, dtype);
-                let identity = self.literal(dtype, bits, 1, at);
-                let value = self.lane_op(0, combine, dtype, [identity, arg], at);
-                self.release(identity);
-                return value;
-            }
-            self.retain(arg);
-            return Ok(arg);
-        }
-        Ok(self.pure(&Key::new(op, result, 1, &[arg], 0), 0, at))
-    }
-
-    /// A sum or product of f16 accumulates in f32 and is rounded once, at the end.
-    fn reduce_in_f32(&mut self, current: u32, op: Op, arg: NodeId, at: At) -> Result<NodeId, Misuse> {
-        let wide = self.lane_op(current, Op::Cast, DType::F32, [arg], at)?;
-        let reduced = self.reduce(current, op, wide, at);
-        self.release(wide);
-        let reduced = reduced?;
-        let result = self.lane_op(current, Op::Cast, DType::F16, [reduced], at);
-        self.release(reduced);
-        result
     }
 
     /// One element spread over `size` lanes.

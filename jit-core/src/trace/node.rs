@@ -48,7 +48,7 @@ pub(crate) struct Node {
     pub(crate) size: u64,
     pub(crate) operands: [NodeId; MAX_OPERANDS],
     /// A literal's bits; the number that `lane_count` stands for; the key of a `data` node's storage; the position
-    /// of a placeholder, result or version; the record of a region or memory.
+    /// of a placeholder, result or version; the record of a region or memory; how a reduction divides its lanes.
     pub(crate) payload: u64,
     /// The scope it belongs to; 0 is the top level.
     pub(crate) scope: u32,

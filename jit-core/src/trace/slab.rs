@@ -283,7 +283,8 @@ impl Slab {
             self.add_slot(location);
         }
         let id = NodeId(self.free);
-        let watched = scope != 0 || matches!(key.op, Op::Data | Op::Loop | Op::If | Op::Version | Op::Result);
+        let watched = scope != 0
+            || matches!(key.op, Op::Data | Op::Loop | Op::If | Op::Reduce | Op::Version | Op::Result);
         let slot = &mut self.nodes[id.index()];
         self.free = slot.next;
         slot.hash = hash;

@@ -11,7 +11,7 @@ use super::{Anchor, Misuse, NodeId, Trace, check_index_types, fold, region};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::Program;
-use crate::op::{Class, Op};
+use crate::op::Op;
 use crate::plan::{self, Canonical, Step};
 use crate::runtime::{Device, Event, Stream, evaluate, host_bytes};
 
@@ -100,6 +100,16 @@ impl Var {
                 let size = t.node(self.id()).size;
                 Ok(t.lane_count(size, at))
             }),
+        }
+    }
+
+    /// A number on its device as a u64 value that, unlike a literal, is no part of any kernel's structure.
+    #[track_caller]
+    pub fn number(&self, number: u64) -> Var {
+        let at = Location::caller();
+        match self.device() {
+            None => Var::literal(DType::U64, number),
+            Some(device) => Var::made(device, |t| Ok(t.lane_count(number, at))),
         }
     }
 
@@ -211,27 +221,6 @@ impl Var {
         });
         drop(all);
         *self = version;
-    }
-
-    /// A reduction of all elements to one.
-    ///
-    /// # Panics
-    /// At the caller's line if the type does not fit or the array belongs to an open region.
-    #[track_caller]
-    pub fn reduce(&self, op: Op) -> Var {
-        let at = Location::caller();
-        assert!(op.class() == Class::Reduce, "`{}` is no reduction", op.name());
-        let Some(device) = self.device() else {
-            or_panic(op.result_type(&[self.dtype()], self.dtype()).map_err(Misuse::new));
-            if self.dtype().is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
-                let combine = op.combine().expect("a reduction combines");
-                let identity = crate::op::scalar::identity(combine, self.dtype());
-                return unbound(combine, self.dtype(), &[&Var::literal(self.dtype(), identity), self]);
-            }
-            return self.clone();
-        };
-        let current = region::current(device);
-        Var::made(device, |t| t.reduce(current, op, self.id(), at))
     }
 
     /// Waits for this array alone and copies its elements out, in the host's byte order.
@@ -365,7 +354,7 @@ impl Var {
     }
 
     /// Of a literal without a device: its bits.
-    fn bits(&self) -> u64 {
+    pub(super) fn bits(&self) -> u64 {
         debug_assert!(self.anchor.device.is_none());
         self.bits
     }
@@ -498,7 +487,7 @@ fn apply_new_literals<const N: usize>(
 }
 
 #[cold]
-fn unbound(op: Op, wanted: DType, args: &[&Var]) -> Var {
+pub(super) fn unbound(op: Op, wanted: DType, args: &[&Var]) -> Var {
     let types: SmallVec<[DType; 3]> = args.iter().map(|a| a.dtype()).collect();
     let bits: SmallVec<[u64; 3]> = args.iter().map(|a| a.bits()).collect();
     let dtype = or_panic(op.result_type(&types, wanted).map_err(Misuse::new));

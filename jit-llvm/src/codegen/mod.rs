@@ -1,4 +1,4 @@
-//! From a program to an LLVM module with a function `body` and perhaps one `finish`.
+//! From a program to an LLVM module with a function `body` and perhaps a `finish` and a `fold`.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -10,9 +10,11 @@
 //! | [`row`] | accesses at indices that count with the lanes |
 //! | [`control`] | loops and branches by lane mask |
 //! | [`reduction`] | accumulators and their folding |
+//! | [`columns`] | the rows of a strip of columns, for reductions of columns |
 
 mod atomic;
 mod cast;
+mod columns;
 mod control;
 mod emit;
 mod frame;
@@ -26,8 +28,9 @@ mod uniform;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+pub(crate) use columns::{STRIP, Strip};
 use emit::{Emit, Form, Val};
-pub(crate) use frame::{ALONE, BODY, COPIED, FINISH, STREAMS, may_stream};
+pub(crate) use frame::{ALONE, BODY, COPIED, FINISH, FOLD, STREAMS, may_stream};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::{GlobalValue, IntValue, PointerValue};
@@ -52,6 +55,9 @@ pub(crate) fn build_module<'c>(
     frame::body(context, &module, &target, width, program)?;
     if let Some(finish) = &program.finish {
         frame::finish(context, &module, &target, width, program, finish)?;
+    }
+    if program.body.insts.iter().any(|inst| inst.op == Op::Reduce) {
+        frame::fold(context, &module, &target, width, program)?;
     }
     Ok(module)
 }
@@ -103,9 +109,11 @@ struct Gen<'c, 'p> {
     unshared: Option<IntValue<'c>>,
     copied: Vec<ParamId>,
     lanes: Lanes<'c>,
-    /// Accumulators of the reductions.
+    /// Accumulators, by slot.
     accumulators: Vec<PointerValue<'c>>,
-    /// Where a vector of lanes has its accumulators at hand: one for each reduction.
+    /// Which of them lanes have.
+    placement: reduction::Placement<'c>,
+    /// Where a vector of lanes has its accumulators at hand: one for each slot.
     registers: Option<Vec<Val<'c>>>,
     /// What masked-off scalar loads read: zeros.
     zeros: Option<PointerValue<'c>>,

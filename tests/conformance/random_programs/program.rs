@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use jit_core::dtype::{DType, format_bits};
 use jit_core::op::Op;
+use jit_core::trace::Division;
 
 /// A value of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -145,6 +146,17 @@ pub(crate) enum Step {
         out: Slot,
         op: Op,
         arg: Slot,
+        division: Division,
+    },
+    /// A reduction of several values, each combined by an op, and the last one of two chosen by the first.
+    Combine {
+        outs: Vec<Slot>,
+        states: Vec<Slot>,
+        ops: Vec<Op>,
+        identity: Vec<u64>,
+        /// A number that the closure captures.
+        captured: Option<Slot>,
+        division: Division,
     },
     NewBuffer {
         place: Place,
@@ -187,6 +199,7 @@ impl Step {
             Step::Counter { .. } => Op::Counter,
             Step::LaneCount { .. } => Op::LaneCount,
             Step::Lane { op, .. } | Step::Scatter { op, .. } | Step::Reduce { op, .. } => *op,
+            Step::Combine { .. } => Op::Reduce,
             Step::Gather { .. } => Op::Gather,
             Step::AtomicInc { .. } => Op::AtomicInc,
             Step::Loop { .. } => Op::Loop,
@@ -209,6 +222,7 @@ impl Step {
             | Step::AtomicInc { out, .. }
             | Step::Reduce { out, .. }
             | Step::Snapshot { out, .. } => vec![*out],
+            Step::Combine { outs, .. } => outs.clone(),
             Step::Loop { results, .. } | Step::If { results, .. } => results.clone(),
             _ => vec![],
         }
@@ -235,6 +249,7 @@ impl Step {
             }
             Step::AtomicInc { index, mask, .. } => [*index].into_iter().chain(*mask).collect(),
             Step::Reduce { arg, .. } => vec![*arg],
+            Step::Combine { states, captured, .. } => states.iter().copied().chain(*captured).collect(),
             Step::NewBuffer { from, .. } => vec![*from],
             Step::Set { to, .. } => vec![*to],
             Step::Eval { slots, .. } => slots.clone(),

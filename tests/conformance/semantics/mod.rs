@@ -22,4 +22,5 @@ mod misuse;
 mod reductions;
 mod rewrites;
 mod scale;
+mod segments;
 mod sizes;
