@@ -9,9 +9,11 @@ mod memory;
 #[cfg(feature = "seeded-bugs")]
 mod seeded;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use memory::Memory;
+use rustc_hash::FxHashMap;
 #[cfg(feature = "seeded-bugs")]
 pub use seeded::{ALL_SEEDED_BUGS, SeededBug};
 
@@ -114,6 +116,8 @@ struct Lane<'a> {
     program: &'a Program,
     memory: Memory<'a>,
     values: Vec<u64>,
+    /// The values that are local arrays.
+    locals: FxHashMap<Value, Rc<Vec<u64>>>,
     /// The lane within the launch.
     index: u64,
     base: u64,
@@ -132,6 +136,7 @@ impl<'a> Lane<'a> {
             // SAFETY: the caller promises that the arguments are valid and match the parameters.
             memory: unsafe { Memory::new(program, launch.args) },
             values: vec![0; program.values.len()],
+            locals: FxHashMap::default(),
             index: 0,
             base: launch.base,
             reduced: vec![0; program.reductions().len()],
@@ -234,6 +239,9 @@ impl<'a> Lane<'a> {
                     old
                 }
             },
+            Op::LocalZeros => return self.set_local(inst.result(), vec![0; inst.imm as usize]),
+            Op::LocalRead => self.local_element(inst).map_or(0, |at| self.locals[&inst.args[0]][at]),
+            Op::LocalWrite => return self.local_write(inst),
             _ if inst.op.class() == Class::Effect => return self.scatter(inst),
             _ => self.evaluate(inst),
         };
@@ -275,6 +283,40 @@ impl<'a> Lane<'a> {
         self.memory.write(inst.param(), at, combined);
     }
 
+    fn local_write(&mut self, inst: &Inst) {
+        let mut elements = self.locals[&inst.args[0]].to_vec();
+        if let Some(at) = self.local_element(inst) {
+            elements[at] = self.get(inst.args[1]);
+        }
+        #[cfg(feature = "seeded-bugs")]
+        if self.has(SeededBug::LocalWriteInPlace) {
+            self.set_local(inst.args[0], elements.clone());
+        }
+        self.set_local(inst.result(), elements);
+    }
+
+    fn set_local(&mut self, value: Value, elements: Vec<u64>) {
+        self.locals.insert(value, Rc::new(elements));
+    }
+
+    /// The element of a local array that an op touches, if its mask and the bounds allow it.
+    fn local_element(&self, inst: &Inst) -> Option<usize> {
+        if inst.mask().is_some_and(|m| self.get(m) == 0) {
+            return None;
+        }
+        let (at, len) = (self.index_of(inst), self.locals[&inst.args[0]].len() as u64);
+        #[cfg(feature = "seeded-bugs")]
+        let at = if self.has(SeededBug::LocalIndexWraps) && len > 0 { at % len } else { at };
+        assert!(at < len || !inst.in_bounds, "{} breaks the promise `in_bounds`", inst.op.name());
+        (at < len).then_some(at as usize)
+    }
+
+    /// An index as u64: a negative one is past any length.
+    fn index_of(&self, inst: &Inst) -> u64 {
+        let ty = self.program.dtype(inst.index());
+        scalar::cast(ty, if ty.is_signed() { DType::I64 } else { DType::U64 }, self.get(inst.index()))
+    }
+
     /// The element an indexed memory op touches, if its mask and the bounds allow it.
     fn element(&self, inst: &Inst) -> Option<u64> {
         #[cfg(feature = "seeded-bugs")]
@@ -284,10 +326,7 @@ impl<'a> Lane<'a> {
         if inst.mask().is_some_and(|m| self.get(m) == 0) {
             return None;
         }
-        let ty = self.program.dtype(inst.index());
-        let at =
-            scalar::cast(ty, if ty.is_signed() { DType::I64 } else { DType::U64 }, self.get(inst.index()));
-        // A negative index, read as unsigned, is past any length.
+        let at = self.index_of(inst);
         let inside = at < self.memory.len(inst.param());
         assert!(
             inside || !inst.in_bounds,
@@ -330,12 +369,22 @@ impl<'a> Lane<'a> {
             for (target, source) in targets.iter().zip(sources) {
                 self.values[target.index()] = self.get(*source);
             }
-            return;
+            return self.assign_locals(targets, sources);
         }
         let values: smallvec::SmallVec<[u64; 16]> = sources.iter().map(|&s| self.get(s)).collect();
         for (target, value) in targets.iter().zip(values) {
             self.values[target.index()] = value;
         }
+        self.assign_locals(targets, sources);
+    }
+
+    fn assign_locals(&mut self, targets: &[Value], sources: &[Value]) {
+        if self.locals.is_empty() {
+            return;
+        }
+        let array = |(&target, source): (&Value, &Value)| Some((target, Rc::clone(self.locals.get(source)?)));
+        let arrays: Vec<_> = targets.iter().zip(sources).filter_map(array).collect();
+        self.locals.extend(arrays);
     }
 }
 
