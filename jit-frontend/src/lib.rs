@@ -49,7 +49,7 @@
 //!
 //! # Modules
 //! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `memory` (gather and
-//! scatter), `reduce`, `buffer` (places), [`traverse`] (values made of arrays), `control` (loops and branches), `tree`
+//! scatter), `reduce`, `buffer` (places), `local` (arrays of a lane), [`traverse`] (values made of arrays), `control` (loops and branches), `tree`
 //! (functions on any such value), `vector` and `geometry`, `real`, `rng`,
 //! `device`, `stream`.
 //!
@@ -69,6 +69,7 @@ mod element;
 mod geometry;
 mod integer;
 mod leaves;
+mod local;
 mod math;
 mod memory;
 mod operand;
@@ -95,6 +96,7 @@ pub use jit_core::ir::Program;
 pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync};
 #[cfg(feature = "derive")]
 pub use jit_frontend_macros::Traverse;
+pub use local::LocalArray;
 pub use operand::Operand;
 pub use real::{Integer, Real, Truth};
 pub use rng::Pcg32;

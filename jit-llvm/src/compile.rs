@@ -35,6 +35,9 @@ const MOST_FOR_PASSES: usize = 5000;
 /// are touched.
 const STACK: usize = 256 << 20;
 
+/// Local arrays of a vector of lanes may take this much of the stack in all: 256 of the largest.
+const MOST_FOR_LOCALS: u64 = 256 << 20;
+
 /// So many programs are compiled at a time, if there are as many processors.
 const MOST_THREADS: usize = 8;
 
@@ -102,6 +105,14 @@ impl Compiler {
         program: &Program,
     ) -> Result<(Rc<Module<'c>>, Rc<TargetMachine>), Error> {
         let machine = self.machine()?;
+        let locals = program.outline().local_bytes * u64::from(self.width);
+        if locals > MOST_FOR_LOCALS {
+            let message = format!(
+                "the local arrays of {} lanes take {locals} bytes of the stack; at most {MOST_FOR_LOCALS} are possible",
+                self.width
+            );
+            return Err(failed(message, program));
+        }
         let module = build_module(context, program, &self.target, self.width)?;
         module.set_triple(&machine.get_triple());
         module.set_data_layout(&machine.get_target_data().get_data_layout());

@@ -5,6 +5,7 @@
 //! traced with only its mathematics lowered (what the passes must equal), and the program with mathematics
 //! done by the host's f64 library (against which accuracy is measured, never bits).
 
+mod local;
 mod memory;
 #[cfg(feature = "seeded-bugs")]
 mod seeded;
@@ -13,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use memory::Memory;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 #[cfg(feature = "seeded-bugs")]
 pub use seeded::{ALL_SEEDED_BUGS, SeededBug};
 
@@ -116,8 +117,9 @@ struct Lane<'a> {
     program: &'a Program,
     memory: Memory<'a>,
     values: Vec<u64>,
-    /// The values that are local arrays.
+    /// The values that are local arrays, and those that nothing needs once they were written to.
     locals: FxHashMap<Value, Rc<Vec<u64>>>,
+    spent: FxHashSet<Value>,
     /// The lane within the launch.
     index: u64,
     base: u64,
@@ -137,6 +139,7 @@ impl<'a> Lane<'a> {
             memory: unsafe { Memory::new(program, launch.args) },
             values: vec![0; program.values.len()],
             locals: FxHashMap::default(),
+            spent: local::spent_by_writes(program),
             index: 0,
             base: launch.base,
             reduced: vec![0; program.reductions().len()],
@@ -239,8 +242,8 @@ impl<'a> Lane<'a> {
                     old
                 }
             },
-            Op::LocalZeros => return self.set_local(inst.result(), vec![0; inst.imm as usize]),
-            Op::LocalRead => self.local_element(inst).map_or(0, |at| self.locals[&inst.args[0]][at]),
+            Op::LocalZeros => return self.local_zeros(inst),
+            Op::LocalRead => self.local_read(inst),
             Op::LocalWrite => return self.local_write(inst),
             _ if inst.op.class() == Class::Effect => return self.scatter(inst),
             _ => self.evaluate(inst),
@@ -281,34 +284,6 @@ impl<'a> Lane<'a> {
             }
         };
         self.memory.write(inst.param(), at, combined);
-    }
-
-    fn local_write(&mut self, inst: &Inst) {
-        let mut elements = self.locals[&inst.args[0]].to_vec();
-        if let Some(at) = self.local_element(inst) {
-            elements[at] = self.get(inst.args[1]);
-        }
-        #[cfg(feature = "seeded-bugs")]
-        if self.has(SeededBug::LocalWriteInPlace) {
-            self.set_local(inst.args[0], elements.clone());
-        }
-        self.set_local(inst.result(), elements);
-    }
-
-    fn set_local(&mut self, value: Value, elements: Vec<u64>) {
-        self.locals.insert(value, Rc::new(elements));
-    }
-
-    /// The element of a local array that an op touches, if its mask and the bounds allow it.
-    fn local_element(&self, inst: &Inst) -> Option<usize> {
-        if inst.mask().is_some_and(|m| self.get(m) == 0) {
-            return None;
-        }
-        let (at, len) = (self.index_of(inst), self.locals[&inst.args[0]].len() as u64);
-        #[cfg(feature = "seeded-bugs")]
-        let at = if self.has(SeededBug::LocalIndexWraps) && len > 0 { at % len } else { at };
-        assert!(at < len || !inst.in_bounds, "{} breaks the promise `in_bounds`", inst.op.name());
-        (at < len).then_some(at as usize)
     }
 
     /// An index as u64: a negative one is past any length.
@@ -376,15 +351,6 @@ impl<'a> Lane<'a> {
             self.values[target.index()] = value;
         }
         self.assign_locals(targets, sources);
-    }
-
-    fn assign_locals(&mut self, targets: &[Value], sources: &[Value]) {
-        if self.locals.is_empty() {
-            return;
-        }
-        let array = |(&target, source): (&Value, &Value)| Some((target, Rc::clone(self.locals.get(source)?)));
-        let arrays: Vec<_> = targets.iter().zip(sources).filter_map(array).collect();
-        self.locals.extend(arrays);
     }
 }
 

@@ -15,7 +15,7 @@ use super::writes::{Write, WriteMode};
 use super::{Memory, Plan, Step};
 use crate::dtype::DType;
 use crate::op::{Class, Op};
-use crate::trace::{NodeId, Trace};
+use crate::trace::{Node, NodeId, Trace};
 
 /// A stage: its level, and its number of lanes while planning (equal sizes stay equal in later uses of the plan).
 pub(super) type StageKey = (u32, u64);
@@ -160,7 +160,7 @@ impl<'a> Schedule<'a> {
             let number = self.topological[i];
             let op = self.graph.op(number);
             let alone = !self.fuse
-                && !matches!(op, Op::Literal | Op::LaneCount)
+                && !matches!(op, Op::Literal | Op::LaneCount | Op::LocalZeros)
                 && !matches!(op.class(), Class::Region)
                 && (op.class() != Class::Effect || op == Op::AtomicInc);
             // What can only be had now: results of regions and effects that somebody still holds.
@@ -410,7 +410,8 @@ impl<'a> Schedule<'a> {
     /// If a stored size-1 node needs nothing but the reductions of one kernel and what exists before it: that
     /// kernel.
     fn finishing_stage(&self, number: u32) -> Option<StageKey> {
-        if !self.fuse || self.graph.node(number).size != 1 || !self.graph.node(number).op.is_lane() {
+        let Node { op, size, .. } = *self.graph.node(number);
+        if !self.fuse || size != 1 || !(op.is_lane() || op == Op::LocalRead) {
             return None;
         }
         let mut stage = None;
@@ -430,7 +431,7 @@ impl<'a> Schedule<'a> {
                     }
                     stage = Some(home);
                 }
-                op if op.is_lane() && node.size == 1 => {
+                op if (op.is_lane() || op.class() == Class::Local) && node.size == 1 => {
                     stack.extend(node.operands().iter().map(|&o| self.graph.number(o)));
                 }
                 _ => return None,

@@ -92,6 +92,7 @@ impl BufferVar {
             panic!("setting a buffer inside a {opened}; scatter to it instead");
         }
         let value = value.bind(self.device());
+        assert!(value.local_len().is_none(), "setting a buffer to a local array; read its elements");
         let size = self.size();
         assert!(
             value.dtype() == self.dtype,
