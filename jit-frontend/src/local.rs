@@ -69,8 +69,9 @@ impl<T: Element, const N: usize> LocalArray<T, N> {
     /// The lanes' elements at these indices, 0 (false) where out of bounds.
     ///
     /// # Panics
-    /// At the caller's line for sizes or devices that do not fit. Literals alone choose a device as
-    /// [`while_loop`](crate::while_loop) does; it panics if there is none.
+    /// At the caller's line for sizes or devices that do not fit. Literals alone adopt a device as the state of a
+    /// [`while_loop`](crate::while_loop) does, and it panics if there is none: where that is the wrong one, index with
+    /// `Array::full(0, 1, &device)`.
     #[track_caller]
     pub fn read<I: Int>(&self, index: impl Operand<I>) -> Array<T> {
         self.read_where(&index.operand(), None)

@@ -39,8 +39,11 @@ pub(crate) const ALONE: u64 = 2;
 pub(crate) const COPIED: u64 = 4;
 
 /// Above this many instructions the loop over full vectors is left out and every vector takes the masked form: the
-/// code, and the time to make it, is then half as long, and masks cost little beside so much work.
-const LONG_BODY: usize = 256;
+/// code, and the time to make it, is then half as long, and masks cost little beside so much work. Where every instruction
+/// can have a mask they cost nearly nothing.
+fn long_body(target: &Target) -> usize {
+    if target.masks_bytes { 24 } else { 256 }
+}
 
 /// Writes the function that runs lanes.
 pub(super) fn body<'c>(
@@ -78,7 +81,7 @@ pub(super) fn body<'c>(
     if in_registers {
         first = generator.rounds(&program.body, first, end)?;
         generator.remainder = true;
-    } else if program.inst_count() <= LONG_BODY {
+    } else if program.inst_count() <= long_body(target) {
         first = generator.lane_loop(&program.body, first, end, Tail::Left)?;
         generator.remainder = true;
     }
@@ -193,7 +196,7 @@ impl<'c, 'p> Frame<'c, 'p> {
             alone: None,
             unshared: None,
             copied: Vec::new(),
-            lanes: Lanes { first: zero, base, existing: None, active: None, form },
+            lanes: Lanes { first: zero, base, existing: None, active: None, past_caches: None, form },
             places,
             slots: Vec::new(),
             accumulators: Vec::new(),
@@ -261,7 +264,16 @@ impl<'c> Gen<'c, '_> {
             let left = e.trunc(e.math("llvm.umin", &[e.sub(end, first), width]), 32);
             e.icmp(IntPredicate::ULT, e.iota(32), e.splat(left))
         });
-        self.lanes = Lanes { first, existing, active: existing, ..self.lanes };
+        let past_caches = match (tail, self.streams) {
+            (Tail::Left, streams) => streams,
+            // What a loop over whole vectors left is no whole one.
+            (Tail::Masked, Some(streams)) if !self.remainder => {
+                let whole = e.icmp(IntPredicate::ULE, next, end);
+                Some(e.and(streams.into(), whole).into_int_value())
+            }
+            (Tail::Masked, _) => None,
+        };
+        self.lanes = Lanes { first, existing, active: existing, past_caches, ..self.lanes };
         self.lane_block(block)?;
         first_in.add_incoming(&[(&begin, before), (&next, self.e.here())]);
         self.e.jump(head);
@@ -292,8 +304,13 @@ impl<'c> Gen<'c, '_> {
             phis.iter().map(|groups| groups.iter().map(|phi| phi.as_basic_value()).collect()).collect();
         for group in 0..ACCUMULATORS as u32 / self.e.width {
             let offset = self.e.int_like(first, u64::from(group * self.e.width));
-            self.lanes =
-                Lanes { first: self.e.add(first, offset), existing: None, active: None, ..self.lanes };
+            self.lanes = Lanes {
+                first: self.e.add(first, offset),
+                existing: None,
+                active: None,
+                past_caches: self.streams,
+                ..self.lanes
+            };
             self.registers = Some(sums.iter().map(|groups| groups[group as usize]).collect());
             self.lane_block(block)?;
             let combined = self.registers.take().expect("they were put there");

@@ -141,6 +141,8 @@ struct Lanes<'c> {
     existing: Option<Val<'c>>,
     /// Those that take part here; absent if all do. In a finish always absent: control flow there is scalar.
     active: Option<Val<'c>>,
+    /// Whether their stores go past the caches, where any may: all of them exist then.
+    past_caches: Option<IntValue<'c>>,
     /// The form of a mask: vectors in a body, one lane in a finish.
     form: Form,
 }
