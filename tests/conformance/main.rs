@@ -7,6 +7,7 @@ mod file_cases;
 mod host;
 mod kernel_files;
 mod launch;
+mod local_places;
 mod mathematics;
 mod memory;
 mod passes;

@@ -76,24 +76,26 @@ pub(super) fn spent_by_writes(program: &Program) -> FxHashSet<Value> {
 struct Uses {
     /// The number of loops so far.
     loops: u32,
-    /// The loop that each value is defined in, 0 for none.
+    /// The condition or body that each value is defined in, 0 for none.
     defined: FxHashMap<Value, u32>,
-    /// The loop of each value's only use, if that is a write.
+    /// That of each value's only use, if it is a write.
     uses: FxHashMap<Value, Option<u32>>,
 }
 
 impl Uses {
     fn block(&mut self, block: &Block, around: u32) {
-        self.define(&block.params, around);
         for inst in &block.insts {
-            let inside = match inst.op {
-                Op::Loop => {
-                    self.loops += 1;
-                    self.loops
+            match &inst.blocks[..] {
+                [condition, body] if inst.op == Op::Loop => {
+                    // Results are the state as the condition leaves it, so only the body may spend that.
+                    self.loops += 2;
+                    let inside = self.loops;
+                    self.define(&condition.params, inside);
+                    self.block(condition, inside - 1);
+                    self.block(body, inside);
                 }
-                _ => around,
-            };
-            inst.blocks.iter().for_each(|nested| self.block(nested, inside));
+                blocks => blocks.iter().for_each(|nested| self.block(nested, around)),
+            }
             for (k, &arg) in inst.args.iter().enumerate() {
                 self.note(arg, (inst.op == Op::LocalWrite && k == 0).then_some(around));
             }

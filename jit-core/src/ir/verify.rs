@@ -375,37 +375,32 @@ impl<'a> Verifier<'a> {
         if let Some(misplaced) = misplaced {
             return Err(format!("`{}` takes no local array, which {misplaced} is", op.name()));
         }
-        let element = |value: Value| Some((self.program.dtype(value), None));
-        let shape = |value: Value| (self.program.dtype(value), len(value));
-        let wanted = match op {
+        let result = match op {
             Op::If => return Ok(()),
-            Op::LocalZeros => Some((self.program.dtype(inst.result()), u32::try_from(inst.imm).ok())),
+            _ if op.class() == Class::Local => Some(inst.result()),
+            _ => inst.results.iter().copied().find(|&result| len(result).is_some()),
+        };
+        let Some(result) = result else { return Ok(()) };
+        let element = |value: Value| (self.program.dtype(value), None);
+        let shape = |value: Value| (self.program.dtype(value), len(value));
+        let name = |(dtype, len): (DType, Option<u32>)| match len {
+            Some(len) => format!("{dtype}[{len}]"),
+            None => dtype.to_string(),
+        };
+        let wanted = match op {
+            Op::LocalZeros => (self.program.dtype(result), u32::try_from(inst.imm).ok()),
             Op::LocalRead => element(inst.args[0]),
             Op::LocalWrite => {
-                let value = inst.args[1];
-                want(element(value) == element(inst.args[0]), || {
-                    format!(
-                        "{value} is {}, the elements are {}",
-                        self.program.dtype(value),
-                        self.program.dtype(inst.args[0])
-                    )
+                let (array, value) = (inst.args[0], inst.args[1]);
+                want(element(value) == element(array), || {
+                    format!("{value} is {}, the elements are {}", name(element(value)), name(element(array)))
                 })?;
-                Some(shape(inst.args[0]))
+                shape(array)
             }
-            _ => inst.results.first().and_then(|&result| element(result)),
+            _ => element(result),
         };
-        want(inst.results.iter().all(|&result| Some(shape(result)) == wanted), || {
-            let name = |(dtype, len): (DType, Option<u32>)| match len {
-                Some(len) => format!("{dtype}[{len}]"),
-                None => dtype.to_string(),
-            };
-            let names: Vec<String> = inst.results.iter().map(|&result| name(shape(result))).collect();
-            format!(
-                "`{}` gives {}, not {}",
-                op.name(),
-                wanted.map_or_else(String::new, name),
-                names.join(", ")
-            )
+        want(shape(result) == wanted, || {
+            format!("`{}` gives {}, not {}", op.name(), name(wanted), name(shape(result)))
         })
     }
 

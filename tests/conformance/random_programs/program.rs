@@ -41,6 +41,8 @@ pub(crate) struct SlotInfo {
     pub(crate) exact: bool,
     /// Depth of regions where it was made.
     pub(crate) depth: u32,
+    /// Of a local array: its number of elements a lane.
+    pub(crate) local: Option<u32>,
 }
 
 /// How outputs are had.
@@ -141,6 +143,22 @@ pub(crate) enum Step {
         index: Slot,
         mask: Option<Slot>,
     },
+    LocalZeros {
+        out: Slot,
+    },
+    LocalRead {
+        out: Slot,
+        array: Slot,
+        index: Slot,
+        mask: Option<Slot>,
+    },
+    LocalWrite {
+        out: Slot,
+        array: Slot,
+        value: Slot,
+        index: Slot,
+        mask: Option<Slot>,
+    },
     Reduce {
         out: Slot,
         op: Op,
@@ -189,6 +207,9 @@ impl Step {
             Step::Lane { op, .. } | Step::Scatter { op, .. } | Step::Reduce { op, .. } => *op,
             Step::Gather { .. } => Op::Gather,
             Step::AtomicInc { .. } => Op::AtomicInc,
+            Step::LocalZeros { .. } => Op::LocalZeros,
+            Step::LocalRead { .. } => Op::LocalRead,
+            Step::LocalWrite { .. } => Op::LocalWrite,
             Step::Loop { .. } => Op::Loop,
             Step::If { .. } => Op::If,
             _ => return None,
@@ -207,6 +228,9 @@ impl Step {
             | Step::Gather { out, .. }
             | Step::Scatter { target: Target::Array { out, .. }, .. }
             | Step::AtomicInc { out, .. }
+            | Step::LocalZeros { out }
+            | Step::LocalRead { out, .. }
+            | Step::LocalWrite { out, .. }
             | Step::Reduce { out, .. }
             | Step::Snapshot { out, .. } => vec![*out],
             Step::Loop { results, .. } | Step::If { results, .. } => results.clone(),
@@ -234,6 +258,10 @@ impl Step {
                 [*value, *index].into_iter().chain(*mask).chain(array).collect()
             }
             Step::AtomicInc { index, mask, .. } => [*index].into_iter().chain(*mask).collect(),
+            Step::LocalRead { array, index, mask, .. } => [*array, *index].into_iter().chain(*mask).collect(),
+            Step::LocalWrite { array, value, index, mask, .. } => {
+                [*array, *value, *index].into_iter().chain(*mask).collect()
+            }
             Step::Reduce { arg, .. } => vec![*arg],
             Step::NewBuffer { from, .. } => vec![*from],
             Step::Set { to, .. } => vec![*to],
@@ -333,7 +361,8 @@ impl Program {
 
     fn typed(&self, slot: Slot) -> String {
         let info = self.slots[slot.0 as usize];
-        format!("{slot:?}: {}[{}]", info.dtype, info.size)
+        let local = info.local.map_or_else(String::new, |len| format!(" of {len} each"));
+        format!("{slot:?}: {}[{}]{local}", info.dtype, info.size)
     }
 }
 
