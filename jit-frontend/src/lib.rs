@@ -87,13 +87,14 @@ pub use array::{Array, Mask};
 pub use buffer::Buffer;
 pub use control::{Lanes, Loop, if_else, while_loop};
 pub use device::{
-    Device, DeviceBuilder, DeviceInfo, DeviceKind, DiskCacheOptions, FloatMode, KernelRecord, MemoryStats,
+    Device, DeviceBuilder, DeviceInfo, DeviceKind, DiskCacheOptions, FloatMode, Kernel, KernelHistory,
+    KernelRecord, MemoryStats,
 };
 pub use element::{Bits, DType, Element, Float, Int, Num, Signed, Widen};
 pub use half::f16;
 pub use jit_core::error::Error;
 pub use jit_core::ir::Program;
-pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync};
+pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync, with_float_mode};
 #[cfg(feature = "derive")]
 pub use jit_frontend_macros::Traverse;
 pub use local::LocalArray;
@@ -102,7 +103,7 @@ pub use real::{Integer, Real, Truth};
 pub use rng::Pcg32;
 pub use stream::Stream;
 pub use traverse::Traverse;
-pub use tree::{eval, gather, scatter, select, sync};
+pub use tree::{eval, gather, graphviz, scatter, select, sync};
 pub use vector::{Vec2, Vec3, Vec4};
 
 /// The README's program, compiled and run with the documentation tests.

@@ -37,6 +37,17 @@ pub fn sync(tree: &impl Traverse) -> Result<(), Error> {
     eval(tree)?.wait()
 }
 
+/// What the arrays and buffers of a value still need, as a graph in the language of Graphviz (`dot -Tsvg`): a box for each
+/// node of the trace, an arrow from each operand, a frame around the closures of loops and branches. Computes nothing.
+///
+/// # Errors
+/// [`Error::MixedDevices`].
+pub fn graphviz(tree: &impl Traverse) -> Result<String, Error> {
+    let leaves = Leaves::of(tree);
+    let (arrays, buffers) = leaves.by_reference();
+    trace::graphviz(&arrays, &buffers)
+}
+
 /// [`Mask::select`](crate::Array::select) on every array of two values of one structure. Buffers and whatever is no array
 /// must be equal.
 ///

@@ -4,6 +4,7 @@ mod arrays;
 mod attacks;
 mod control;
 mod devices;
+mod inspection;
 mod math;
 mod memory;
 mod operators;

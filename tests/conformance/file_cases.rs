@@ -21,6 +21,7 @@ use jit_core::dtype::{DType, format_bits, is_nan};
 use jit_core::interp::{Interpreter, Mode};
 use jit_core::ir::{Program, parse, parse_constant, verify};
 use jit_core::passes;
+use jit_core::runtime::FloatMode;
 
 use crate::launch::{Argument, launch};
 
@@ -202,7 +203,8 @@ impl Case<'_> {
             "cse" => passes::cse::run(&mut program),
             "loop_state" => passes::loop_state::run(&mut program),
             "bounds" => passes::bounds::run(&mut program, &options.bounds),
-            "contract" => passes::contract::run(&mut program),
+            "contract" => passes::contract::run(&mut program, FloatMode::Contract),
+            "fast" => passes::fast::run(&mut program, FloatMode::Fast),
             "renumber" => program.renumber(),
             "full" => passes::run(&mut program, PassLevel::Full, &options, &mut |_, _| {}),
             other => return Err(format!("there is no pass `{other}`").into()),

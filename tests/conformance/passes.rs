@@ -6,6 +6,7 @@ use jit_core::interp::{Interpreter, Mode};
 use jit_core::ir::{Program, parse, verify};
 use jit_core::op::{Class, Op};
 use jit_core::passes::{self, Bounds, Options};
+use jit_core::runtime::FloatMode;
 use proptest::collection::vec;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -82,7 +83,7 @@ fn check(case: &Case, statistics: &mut Statistics) {
     });
     let bounds = Bounds::Within { lens: lens.collect(), counter_end: case.base + case.lanes };
     let mut optimised = program.clone();
-    let options = Options { contract: false, bounds };
+    let options = Options { float_mode: FloatMode::Strict, bounds };
     passes::run(&mut optimised, PassLevel::Full, &options, &mut |_, _| {});
     statistics.count(program, &optimised);
 

@@ -24,6 +24,8 @@
 //!   `in_bounds` on such an instruction is a promise that no test is needed, resting on the parameter's `min_len` or
 //!   `spans_lanes`. It holds on every lane that executes the instruction with a true mask; lanes that are inactive, or
 //!   for which an `if_any` runs needlessly, may carry any index and touch no memory.
+//! - Arithmetic may say what compiling may do to its floats, `strict`, `contract` or `fast`, where that is not what the
+//!   device says (see [`FloatMode`]).
 //! - `lookup tK, i` reads a constant table with a length of 2^k at `i mod 2^k`, on every lane; the index has at least k
 //!   bits.
 //! - `local_zeros`, `local_read` and `local_write` work on *local arrays*: values of type `f32[32]`, an array for each lane.
@@ -56,6 +58,7 @@ pub use verify::verify;
 use rustc_hash::FxHashMap;
 
 use crate::dtype::DType;
+use crate::float_mode::{self, FloatMode};
 use crate::op::Op;
 
 /// The most regions that may be nested in each other; blocks are walked by recursion.
@@ -185,7 +188,8 @@ pub struct Inst {
     pub op: Op,
     /// For indexed memory: no bounds test is needed.
     pub in_bounds: bool,
-    /// A literal's bits, the number of the parameter or table that the op names, or the length of a new local array.
+    /// A literal's bits, the number of the parameter or table that the op names, or the length of a new local array; of
+    /// arithmetic what compiling may do to floats, see [`float_mode`](Self::float_mode).
     pub imm: u64,
     /// The values it defines.
     pub results: ValueList,
@@ -227,6 +231,14 @@ impl Program {
         self.body.inst_count() + self.finish.as_ref().map_or(0, Block::inst_count)
     }
 
+    /// Whether a test is true for any instruction.
+    pub(crate) fn any_inst(&self, test: &impl Fn(&Inst) -> bool) -> bool {
+        fn any(block: &Block, test: &impl Fn(&Inst) -> bool) -> bool {
+            block.insts.iter().any(|inst| test(inst) || inst.blocks.iter().any(|nested| any(nested, test)))
+        }
+        any(&self.body, test) || self.finish.as_ref().is_some_and(|block| any(block, test))
+    }
+
     /// The reductions in order: the combining op and the element type of each.
     pub fn reductions(&self) -> Vec<(Op, DType)> {
         let reduce = |i: &Inst| Some((i.op.reduction_combine()?, self.dtype(i.args[0])));
@@ -251,6 +263,13 @@ impl Inst {
     /// The parameter that the op names, for `param`, `load`, `load_scalar`, `store` and indexed memory.
     pub fn param(&self) -> ParamId {
         ParamId(self.imm as u32)
+    }
+
+    /// What compiling may do to this arithmetic on floats, if it is not the device that says so. On integers it means
+    /// nothing.
+    pub fn float_mode(&self) -> Option<FloatMode> {
+        let carried = self.imm.checked_sub(1).and_then(|at| float_mode::CARRIED.get(at as usize)).copied();
+        carried.filter(|_| float_mode::may_carry(self.op))
     }
 
     /// The table that a `lookup` names.

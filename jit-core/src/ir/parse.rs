@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use super::{Block, Blocks, Inst, MAX_NESTING, Param, ParamKind, Program, Table, Value, ValueList};
 use crate::dtype::{DType, Element};
 use crate::error::Error;
+use crate::float_mode;
 use crate::op::{ALL_OPS, Class, Op, scalar};
 
 /// Numbers of values lie below this, so that no text makes the parser allocate much more than its own size.
@@ -222,6 +223,10 @@ impl<'a> Parser<'a> {
             _ => inst.args = self.values()?,
         }
         inst.in_bounds = self.eat("in_bounds");
+        if float_mode::may_carry(op) {
+            let carried = float_mode::CARRIED.iter().position(|mode| self.eat(mode.name()));
+            inst.imm = carried.map_or(0, |at| at as u64 + 1);
+        }
         Ok(inst)
     }
 

@@ -234,6 +234,9 @@ impl<W: Write> Printer<'_, W> {
         if inst.in_bounds {
             self.out.write_str(" in_bounds")?;
         }
+        if let Some(mode) = inst.float_mode() {
+            write!(self.out, " {}", mode.name())?;
+        }
         Ok(())
     }
 

@@ -286,7 +286,8 @@ impl<'a> Verifier<'a> {
         if op == Op::Lookup && inst.imm >= self.program.tables.len() as u64 {
             return Err(format!("there is no table {}", inst.imm));
         }
-        if !(names_param || matches!(op, Op::Lookup | Op::Literal | Op::LocalZeros)) && inst.imm != 0 {
+        let names = names_param || matches!(op, Op::Lookup | Op::Literal | Op::LocalZeros);
+        if !names && inst.imm != 0 && inst.float_mode().is_none() {
             return Err(format!("`{}` names nothing, but has the number {}", op.name(), inst.imm));
         }
         Ok(())

@@ -29,6 +29,9 @@ pub(crate) struct Canonical {
 const SPECIAL: u64 = 1 << 24;
 const LOCAL: u64 = 1 << 25;
 
+/// Where a word has an op's float mode.
+const MODE: u32 = 25;
+
 impl Canonical {
     /// Writes the canonical form of `roots`.
     pub(crate) fn write(&mut self, trace: &mut Trace, roots: &[NodeId]) {
@@ -114,6 +117,8 @@ impl Canonical {
                 self.words.extend([word, class]);
             }
             Op::Placeholder | Op::Memory | Op::Result | Op::Version => self.words.extend([word, payload]),
+            // A lane op's payload is what compiling may do to its floats.
+            op if payload != 0 && op.is_lane() => self.words.push(word | payload << MODE),
             _ => self.words.push(word),
         }
         let mut packed = 0;

@@ -251,7 +251,8 @@ impl Emitter<'_> {
                 // Marks the effect as done; nothing ever uses the value.
                 operands[0]
             }
-            op => self.builder.value(op, 0, operands, node.dtype),
+            // Its payload is what compiling may do to its floats.
+            op => self.builder.value(op, node.payload, operands, node.dtype),
         };
         self.values.set(number, value);
     }

@@ -21,6 +21,7 @@ use crate::runtime::batch::{Span, Work};
 use crate::runtime::cache::{KernelEntry, MAX_LOADED};
 use crate::runtime::compiler::PreparedKernel;
 use crate::runtime::flight::{Flight, Landing};
+use crate::runtime::history::Run;
 use crate::runtime::pool::Reuse;
 use crate::runtime::stream::Ticket;
 use crate::runtime::structures::Structures;
@@ -296,10 +297,15 @@ impl Snapshot {
                         }
                     }
                     effort = effort.saturating_add(launch_effort(outline, data.lanes));
-                    records.push(record(device, entry.number, outline, &args, data.lanes, cache, time));
+                    let run = shared.options.profile.then(|| Arc::new(Run::new(shared.made)));
+                    records.push(KernelRecord {
+                        stream: stream.number(),
+                        run: run.clone(),
+                        ..record(device, entry.number, outline, &args, data.lanes, cache, time)
+                    });
                     last = Some((Arc::clone(entry), variant));
                     let kernel = Arc::clone(&loaded.kernel);
-                    work.push(Work::Kernel { kernel, args, lanes: data.lanes });
+                    work.push(Work::Kernel { kernel, args, lanes: data.lanes, run });
                 }
             }
         }
@@ -374,5 +380,8 @@ fn record(
         bytes: memories.map(|(_, bytes)| bytes).sum(),
         cache,
         compile_time,
+        submitted: device.shared().made.elapsed(),
+        stream: 0,
+        run: None,
     }
 }

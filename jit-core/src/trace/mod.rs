@@ -10,12 +10,13 @@
 //! - `simplify`: what is folded while tracing.
 //! - `local`: arrays that each lane has for itself.
 //! - `region`: the closures of loops and branches. `var`, `buffer`: handles.
-//! - `fold`: the value of an op on literals. `dump`: the trace as text. `misuse`: what is said about mistakes.
+//! - `fold`: the value of an op on literals. `dump`: the trace as text, `graphviz`: as a picture. `misuse`: what is said about mistakes.
 
 mod buffer;
 mod dump;
 mod eval;
 mod fold;
+mod graphviz;
 mod handles;
 mod local;
 mod misuse;
@@ -33,7 +34,7 @@ use rustc_hash::FxHashMap;
 use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 
 pub use buffer::BufferVar;
-pub use eval::{eval, eval_on};
+pub use eval::{eval, eval_on, graphviz};
 pub(crate) use fold::fold;
 pub(crate) use handles::Anchor;
 pub(crate) use misuse::Misuse;
@@ -46,6 +47,7 @@ pub(crate) use slab::{Key, Slab};
 pub use var::Var;
 
 use crate::dtype::DType;
+use crate::float_mode;
 use crate::op::{Class, Op};
 use crate::runtime::{Flights, Holder, Storage};
 
@@ -324,10 +326,11 @@ impl Trace {
         {
             return Ok(known);
         }
+        let mode = if ty.is_float() { float_mode::carried(op) } else { 0 };
         if scope != 0 || !self.simplify {
-            return Ok(self.pure(&Key::new(op, dtype, size, &args, 0), scope, at));
+            return Ok(self.pure(&Key::new(op, dtype, size, &args, mode), scope, at));
         }
-        Ok(self.slab.intern_inline(Key::new(op, dtype, size, &args, 0), 0, at))
+        Ok(self.slab.intern_inline(Key::new(op, dtype, size, &args, mode), 0, at))
     }
 
     /// Element of `source` at each index, 0 where masked off or out of bounds.

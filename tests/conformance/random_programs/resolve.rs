@@ -195,7 +195,11 @@ impl Resolver {
             Op::Cast => {
                 // Between floats is where rounding happens.
                 let floats = dtype.is_float() && c.next(2) == 0;
-                let to = *c.of(if floats { &ALL_DTYPES[9..] } else { &ALL_DTYPES });
+                let to = match dtype {
+                    // What would be rounded twice by way of f32.
+                    DType::F64 if floats && c.next(2) == 0 => DType::F16,
+                    _ => *c.of(if floats { &ALL_DTYPES[9..] } else { &ALL_DTYPES }),
+                };
                 self.apply(Op::Cast, to, vec![first]);
             }
             Op::Bitcast => {
