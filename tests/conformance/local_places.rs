@@ -33,7 +33,7 @@ fn code_generators_keep_every_version() {
         let program = &case.program;
         verify(program).unwrap_or_else(|e| panic!("the generator broke a rule: {e}\n{program}"));
         let mut optimised = program.clone();
-        let options = Options { contract: false, bounds: Bounds::Off };
+        let options = Options { bounds: Bounds::Off, ..Options::default() };
         passes::run(&mut optimised, PassLevel::Full, &options, &mut |_, _| {});
         program.for_each_inst(&mut |inst| writes.set(writes.get() + usize::from(inst.op == Op::LocalWrite)));
         copies.set(copies.get() + Places::of(program, &program.body).copies(&program.body));

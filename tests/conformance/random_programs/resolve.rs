@@ -177,6 +177,12 @@ impl Resolver {
 
     fn lane(&mut self, c: &mut Choices<'_>) {
         let width = self.width(c);
+        if c.next(20) == 19 {
+            // The one conversion that rounds differently by way of a third type.
+            let first = self.operand(c, DType::F64, width);
+            self.apply(Op::Cast, DType::F16, vec![first]);
+            return;
+        }
         // By value first, so that operands are what was computed, or by op first, so that each has its turn.
         let (op, first) = if c.next(2) == 0 {
             let first = self.any(c, width);
@@ -195,11 +201,7 @@ impl Resolver {
             Op::Cast => {
                 // Between floats is where rounding happens.
                 let floats = dtype.is_float() && c.next(2) == 0;
-                let to = match dtype {
-                    // What would be rounded twice by way of f32.
-                    DType::F64 if floats && c.next(2) == 0 => DType::F16,
-                    _ => *c.of(if floats { &ALL_DTYPES[9..] } else { &ALL_DTYPES }),
-                };
+                let to = *c.of(if floats { &ALL_DTYPES[9..] } else { &ALL_DTYPES });
                 self.apply(Op::Cast, to, vec![first]);
             }
             Op::Bitcast => {
