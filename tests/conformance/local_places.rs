@@ -196,7 +196,7 @@ fn lanes(n: u64) -> Array<u32> {
 fn a_stack_is_never_copied() {
     let query = lanes(100);
     let mut stack = LocalArray::<u32, 16>::zeros();
-    stack.write(&query * 0, 1u32);
+    stack.write(query.zeros_like(), 1u32);
     let (_, _, found) = while_loop(
         (stack, Array::from(1u32), Array::from(0u32)),
         |(_, depth, _)| depth.gt(0),
@@ -216,7 +216,7 @@ fn a_stack_is_never_copied() {
 fn a_stack_is_never_copied_in_branches() {
     let query = lanes(100);
     let mut stack = LocalArray::<u32, 16>::zeros();
-    stack.write(&query * 0, 1u32);
+    stack.write(query.zeros_like(), 1u32);
     let (_, _, found) = while_loop(
         (stack, Array::from(1u32), Array::from(0u32)),
         |(_, depth, _)| depth.gt(0),

@@ -152,7 +152,7 @@ fn the_largest_arrays_of_small_and_large_elements() {
             let found = found.cast::<u64>() & 0xff;
             let sums: Vec<u64> = sums.into_iter().map(|s| u64::from(s & 0xff)).collect();
             assert_eq!(host(&found), sums, "{}", T::DTYPE);
-            let read = local.read(N as u32 - 1).cast::<u32>() + &lane * 0;
+            let read = local.read(N as u32 - 1).cast::<u32>() + lane.zeros_like();
             assert_eq!(host(&read), last, "{}", T::DTYPE);
         });
     }
@@ -242,7 +242,7 @@ fn clones_keep_their_own() {
                         _ => 0,
                     })
                     .collect();
-                let read = local.read(k) + &lane * 0;
+                let read = local.read(k) + lane.zeros_like();
                 assert_eq!(host(&read), expected, "array {which}, element {k}");
             }
         }
@@ -409,7 +409,7 @@ fn nested_loops_and_captured_arrays() {
         };
         for k in 0..6u32 {
             let expected: Vec<u32> = (0..23).map(|lane| model(lane)[k as usize]).collect();
-            assert_eq!(host(&(local.read(k) + &lane * 0)), expected, "element {k}");
+            assert_eq!(host(&(local.read(k) + lane.zeros_like())), expected, "element {k}");
         }
         assert_eq!(host(&table.read(3u32)), (9..32).collect::<Vec<u32>>());
     });
@@ -441,7 +441,7 @@ fn evaluated_arrays_are_found_again() {
 fn arrays_outlive_the_loop_that_writes_a_buffer() {
     on_each(|device| {
         let lane = lanes(device, 18);
-        let buffer = jit_frontend::Buffer::from_array(&(&lane * 0)).expect("a buffer");
+        let buffer = jit_frontend::Buffer::from_array(&lane.zeros_like()).expect("a buffer");
         let (_, local) = while_loop(
             (number(device, 0u32), zeros::<u32, 3>()),
             |(turn, _)| turn.lt(&lane % 5),
