@@ -27,6 +27,8 @@ pub enum Class {
     Read,
     /// Changes memory; executed exactly once per active lane.
     Effect,
+    /// Makes, reads or changes an array that each lane has for itself; pure, since such an array is a value.
+    Local,
     /// Combines the values of all lanes into one.
     Reduce,
     /// Holds nested blocks.
@@ -175,6 +177,10 @@ ops! {
     ScatterOr     "scatter_or"     Effect 4 Special   "Atomic `or` with an element.";
     ScatterXor    "scatter_xor"    Effect 4 Special   "Atomic `xor` with an element.";
     AtomicInc     "atomic_inc"     Effect 3 Special   "Adds 1 to an integer element, gives the old value: target, index, mask; 0 where masked off or out of bounds.";
+
+    LocalZeros    "local_zeros"    Local  0 Special   "An array of zeros for each lane.";
+    LocalRead     "local_read"     Local  3 Special   "Element of a lane's own array: array, index, mask; 0 where masked off or out of bounds.";
+    LocalWrite    "local_write"    Local  4 Special   "A lane's own array with one element changed: array, value, index, mask; the same where masked off or out of bounds.";
 
     ReduceSum     "reduce_sum"     Reduce 1 Numeric   "Sum of all lanes.";
     ReduceProd    "reduce_prod"    Reduce 1 Numeric   "Product of all lanes.";

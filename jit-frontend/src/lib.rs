@@ -49,8 +49,8 @@
 //!
 //! # Modules
 //! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `overflow`, `memory`
-//! (gather and scatter), `reduce` and `statistics`, `reduction` (by closures), `buffer` (places), [`traverse`] (values
-//! made of arrays), `control` (loops and branches), `tree`
+//! (gather and scatter), `reduce` and `statistics`, `reduction` (by closures), `buffer` (places), `local` (arrays of a
+//! lane), [`traverse`] (values made of arrays), `control` (loops and branches), `tree`
 //! (functions on any such value), `vector` and `geometry`, `real`, `rng`,
 //! `device`, `stream`.
 //!
@@ -70,6 +70,7 @@ mod element;
 mod geometry;
 mod integer;
 mod leaves;
+mod local;
 mod math;
 mod memory;
 mod operand;
@@ -100,6 +101,7 @@ pub use jit_core::ir::Program;
 pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync, with_float_mode};
 #[cfg(feature = "derive")]
 pub use jit_frontend_macros::Traverse;
+pub use local::LocalArray;
 pub use operand::Operand;
 pub use real::{Integer, Real, Truth};
 pub use reduction::{Combined, Reduce, Reduction, reduce};

@@ -99,7 +99,9 @@ impl Kernel {
     /// Calls generated code with as much stack as its frame may take.
     pub(crate) fn with_stack(&self, call: impl FnOnce()) {
         let accumulators = (self.slots() * ACCUMULATORS * size_of::<u64>()) as u64;
-        let frame = self.outline.instructions.saturating_mul(MOST_STACK).saturating_add(accumulators);
+        let locals = self.outline.local_bytes.saturating_mul(u64::from(self.maker.width));
+        let frame = self.outline.instructions.saturating_mul(MOST_STACK);
+        let frame = frame.saturating_add(accumulators).saturating_add(locals);
         let frame = usize::try_from(frame).unwrap_or(usize::MAX / 2);
         if frame <= SMALL_FRAME {
             call();

@@ -5,6 +5,7 @@ mod harness;
 mod indexed;
 mod lanes;
 mod limits;
+mod local;
 mod mathematics;
 mod reductions;
 mod segments;

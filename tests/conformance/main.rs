@@ -8,6 +8,7 @@ mod fused_reductions;
 mod host;
 mod kernel_files;
 mod launch;
+mod local_places;
 mod mathematics;
 mod memory;
 mod passes;

@@ -41,13 +41,21 @@ struct Statistics {
     branches: usize,
     effects: usize,
     promises: usize,
+    local_writes: usize,
 }
 
 impl Statistics {
     fn is_useful(&self) -> bool {
         let each = CASES as usize;
-        let enough =
-            [self.insts / 20, self.dropped / 5, self.loops, self.branches, self.effects, self.promises];
+        let enough = [
+            self.insts / 20,
+            self.dropped / 5,
+            self.loops,
+            self.branches,
+            self.effects,
+            self.promises,
+            self.local_writes,
+        ];
         enough.iter().all(|&count| count > each / 4)
     }
 
@@ -59,6 +67,7 @@ impl Statistics {
             self.branches += usize::from(matches!(inst.op, Op::If | Op::IfAny));
             self.effects += usize::from(inst.op.class() == Class::Effect);
             self.promises += usize::from(inst.in_bounds);
+            self.local_writes += usize::from(inst.op == Op::LocalWrite);
         });
     }
 }

@@ -20,10 +20,21 @@ pub(crate) struct Case {
 
 /// The case that a tape stands for.
 pub(crate) fn case(tape: &[u32]) -> Case {
+    any_case(tape, true)
+}
+
+/// One in which no lane sees or changes what another does, so that the order of lanes is nothing.
+pub(crate) fn case_of_independent_lanes(tape: &[u32]) -> Case {
+    any_case(tape, false)
+}
+
+fn any_case(tape: &[u32], shares_memory: bool) -> Case {
     let mut generator = Generator {
+        shares_memory,
         tape: tape.iter(),
         builder: Builder::new(),
         values: Vec::new(),
+        locals: Vec::new(),
         inputs: Vec::new(),
         memory: Vec::new(),
         scalar: ParamId(0),
@@ -39,14 +50,20 @@ pub(crate) fn case(tape: &[u32]) -> Case {
 const TYPES: [DType; 7] =
     [DType::U32, DType::F32, DType::I32, DType::Bool, DType::U8, DType::U64, DType::F16];
 
+/// Kinds of local arrays.
+const LOCALS: [(DType, u32); 4] = [(DType::U32, 3), (DType::F32, 2), (DType::U8, 9), (DType::U32, 4)];
+
 /// Regions are nested this deep at most.
 const DEPTH: usize = 4;
 
 struct Generator<'a> {
     tape: std::slice::Iter<'a, u32>,
     builder: Builder,
+    shares_memory: bool,
     /// What can be used here, of all types.
     values: Vec<Value>,
+    /// Local arrays that can be used here.
+    locals: Vec<Value>,
     inputs: Vec<ParamId>,
     memory: Vec<ParamId>,
     scalar: ParamId,
@@ -87,6 +104,11 @@ impl Generator<'_> {
         let first = self.builder.counter(DType::U32);
         self.values.push(first);
         self.insts(0);
+        if let Some(&array) = self.locals.last() {
+            let index = self.index();
+            let value = self.builder.local_read(array, index, None);
+            self.store(value, self.lanes as usize);
+        }
         let outputs = 1 + self.choose(3);
         for _ in 0..outputs {
             let value = self.any_value();
@@ -167,12 +189,13 @@ impl Generator<'_> {
     }
 
     fn inst(&mut self, depth: usize) {
-        match self.choose(16) {
+        match self.choose(20) {
             0..7 => self.lane_op(),
             7 => self.read_param(),
             8 | 9 => self.gather(),
             10 => self.lookup(),
-            11 | 12 if self.pure == 0 => self.effect(),
+            11 | 12 if self.pure == 0 && self.shares_memory => self.effect(),
+            16..20 if self.pure == 0 => self.local_op(),
             13 if depth < DEPTH && self.pure == 0 => self.run_loop(depth),
             14 if depth < DEPTH => self.branch(depth),
             15 if depth < DEPTH => self.if_any(depth),
@@ -218,7 +241,7 @@ impl Generator<'_> {
         let input = inputs[self.choose(inputs.len())];
         let value = match self.choose(4) {
             0 => self.builder.read(Op::Param, self.scalar),
-            1 if self.pure == 0 => self.builder.read(Op::Load, self.memory[0]),
+            1 if self.pure == 0 && self.shares_memory => self.builder.read(Op::Load, self.memory[0]),
             _ => self.builder.read(Op::Load, input),
         };
         self.values.push(value);
@@ -226,7 +249,7 @@ impl Generator<'_> {
 
     fn gather(&mut self) {
         let (mut params, changing) = (self.inputs.clone(), self.memory.clone());
-        if self.pure == 0 {
+        if self.pure == 0 && self.shares_memory {
             params.extend(changing);
         }
         let param = params[self.choose(params.len())];
@@ -257,6 +280,43 @@ impl Generator<'_> {
         self.builder.scatter(op, self.memory[which], value, index, mask);
     }
 
+    fn local_op(&mut self) {
+        let (dtype, len) = LOCALS[self.choose(LOCALS.len())];
+        let array = self.local(dtype, len);
+        let (index, mask) = (self.index(), self.mask());
+        if self.choose(2) == 0 {
+            let value = self.builder.local_read(array, index, mask);
+            self.values.push(value);
+        } else {
+            let value = self.value(dtype);
+            let written = self.builder.local_write(array, value, index, mask);
+            self.locals.push(written);
+        }
+    }
+
+    /// A local array: often a new one of those that there are, else zeros.
+    fn local(&mut self, dtype: DType, len: u32) -> Value {
+        let kind = |&array: &Value| {
+            let program = self.builder.program();
+            (program.dtype(array), program.local_len(array)) == (dtype, Some(len))
+        };
+        let fitting: Vec<Value> = self.locals.iter().copied().filter(kind).collect();
+        match self.choose(fitting.len().min(3) + 1) {
+            0 if fitting.is_empty() => {
+                let zeros = self.builder.local_zeros(dtype, len);
+                self.locals.push(zeros);
+                zeros
+            }
+            back => fitting[fitting.len() - back.max(1)],
+        }
+    }
+
+    /// Some kinds of local arrays, for the state of a loop or the results of a branch.
+    fn local_kinds(&mut self) -> Vec<(DType, u32)> {
+        let count = if self.pure == 0 { self.choose(4) } else { 0 };
+        (0..count).map(|_| LOCALS[self.choose(2)]).collect()
+    }
+
     /// A loop over a counter, with further state.
     fn run_loop(&mut self, depth: usize) {
         let zero = self.builder.literal(DType::U32, 0);
@@ -268,10 +328,20 @@ impl Generator<'_> {
             let init = self.any_value();
             inits.push(init);
         }
+        let scalars = inits.len();
+        let kinds = self.local_kinds();
+        for &(dtype, len) in &kinds {
+            let init = self.local(dtype, len);
+            inits.push(init);
+        }
         let types: Vec<DType> = inits.iter().map(|&v| self.builder.dtype(v)).collect();
-        let outside = self.values.len();
+        let outside = (self.values.len(), self.locals.len());
         let state = self.builder.open_block(&types);
-        self.values.extend(&state);
+        self.values.extend(&state[..scalars]);
+        for (&array, &(_, len)) in state[scalars..].iter().zip(&kinds) {
+            self.builder.set_local(array, Some(len));
+            self.locals.push(array);
+        }
         self.insts(DEPTH);
         let condition = self.builder.op(Op::Lt, &[state[0], bound]);
         let condition = self.builder.close_block(&[condition]);
@@ -279,20 +349,24 @@ impl Generator<'_> {
         self.insts(depth + 1);
         let one = self.builder.literal(DType::U32, 1);
         let mut next = vec![self.builder.op(Op::Add, &[state[0], one])];
-        for &dtype in &types[1..] {
+        for &dtype in &types[1..scalars] {
             let value = self.value(dtype);
             next.push(value);
         }
+        for &(dtype, len) in &kinds {
+            let array = self.local(dtype, len);
+            next.push(array);
+        }
         let body = self.builder.close_block(&next);
-        self.values.truncate(outside);
-        self.region(Op::Loop, &inits, &types, vec![condition, body]);
+        self.leave(outside);
+        self.region(Op::Loop, &inits, &types[..scalars], &kinds, vec![condition, body]);
     }
 
     fn branch(&mut self, depth: usize) {
         let condition = self.value(DType::Bool);
-        let types = self.result_types();
-        let blocks = vec![self.block(depth, &types), self.block(depth, &types)];
-        self.region(Op::If, &[condition], &types, blocks);
+        let (types, kinds) = (self.result_types(), self.local_kinds());
+        let blocks = vec![self.block(depth, &types, &kinds), self.block(depth, &types, &kinds)];
+        self.region(Op::If, &[condition], &types, &kinds, blocks);
     }
 
     fn if_any(&mut self, depth: usize) {
@@ -303,27 +377,50 @@ impl Generator<'_> {
             args.push(fallback);
         }
         self.pure += 1;
-        let block = self.block(depth, &types);
+        let block = self.block(depth, &types, &[]);
         self.pure -= 1;
-        self.region(Op::IfAny, &args, &types, vec![block]);
+        self.region(Op::IfAny, &args, &types, &[], vec![block]);
     }
 
     fn result_types(&mut self) -> Vec<DType> {
         (0..self.choose(4)).map(|_| TYPES[self.choose(TYPES.len())]).collect()
     }
 
-    fn block(&mut self, depth: usize, types: &[DType]) -> Block {
-        let outside = self.values.len();
+    fn block(&mut self, depth: usize, types: &[DType], kinds: &[(DType, u32)]) -> Block {
+        let outside = (self.values.len(), self.locals.len());
         self.builder.open_block(&[]);
         self.insts(depth + 1);
-        let yields: Vec<Value> = types.iter().map(|&dtype| self.value(dtype)).collect();
-        self.values.truncate(outside);
+        let mut yields: Vec<Value> = types.iter().map(|&dtype| self.value(dtype)).collect();
+        for &(dtype, len) in kinds {
+            let array = self.local(dtype, len);
+            yields.push(array);
+        }
+        self.leave(outside);
         self.builder.close_block(&yields)
     }
 
-    fn region(&mut self, op: Op, args: &[Value], types: &[DType], blocks: Vec<Block>) {
-        let results = self.builder.inst(op, 0, args, types, blocks);
-        self.values.extend(results);
+    /// Forgets what a block defined.
+    fn leave(&mut self, (values, locals): (usize, usize)) {
+        self.values.truncate(values);
+        self.locals.truncate(locals);
+    }
+
+    /// A region whose results are scalars and then local arrays.
+    fn region(
+        &mut self,
+        op: Op,
+        args: &[Value],
+        types: &[DType],
+        kinds: &[(DType, u32)],
+        blocks: Vec<Block>,
+    ) {
+        let all: Vec<DType> = types.iter().copied().chain(kinds.iter().map(|kind| kind.0)).collect();
+        let results = self.builder.inst(op, 0, args, &all, blocks);
+        self.values.extend(&results[..types.len()]);
+        for (&array, &(_, len)) in results[types.len()..].iter().zip(kinds) {
+            self.builder.set_local(array, Some(len));
+            self.locals.push(array);
+        }
     }
 
     fn op(&mut self, wanted: impl Fn(Op) -> bool) -> Op {

@@ -5,14 +5,17 @@
 //! traced with only its mathematics lowered (what the passes must equal), and the program with mathematics
 //! done by the host's f64 library (against which accuracy is measured, never bits).
 
+mod local;
 mod memory;
 mod reduction;
 #[cfg(feature = "seeded-bugs")]
 mod seeded;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use memory::Memory;
+use rustc_hash::{FxHashMap, FxHashSet};
 #[cfg(feature = "seeded-bugs")]
 pub use seeded::{ALL_SEEDED_BUGS, SeededBug};
 
@@ -114,6 +117,9 @@ struct Lane<'a> {
     program: &'a Program,
     memory: Memory<'a>,
     values: Vec<u64>,
+    /// The values that are local arrays, and those that nothing needs once they were written to.
+    locals: FxHashMap<Value, Rc<Vec<u64>>>,
+    spent: FxHashSet<Value>,
     /// The lane within the launch.
     index: u64,
     base: u64,
@@ -130,6 +136,8 @@ impl<'a> Lane<'a> {
             // SAFETY: the caller promises that the arguments are valid and match the parameters.
             memory: unsafe { Memory::new(program, launch.args) },
             values: vec![0; program.values.len()],
+            locals: FxHashMap::default(),
+            spent: local::spent_by_writes(program),
             index: 0,
             base: launch.base,
             #[cfg(feature = "seeded-bugs")]
@@ -190,6 +198,9 @@ impl<'a> Lane<'a> {
                     old
                 }
             },
+            Op::LocalZeros => return self.local_zeros(inst),
+            Op::LocalRead => self.local_read(inst),
+            Op::LocalWrite => return self.local_write(inst),
             _ if inst.op.class() == Class::Effect => return self.scatter(inst),
             _ => self.evaluate(inst),
         };
@@ -231,6 +242,12 @@ impl<'a> Lane<'a> {
         self.memory.write(inst.param(), at, combined);
     }
 
+    /// An index as u64: a negative one is past any length.
+    fn index_of(&self, inst: &Inst) -> u64 {
+        let ty = self.program.dtype(inst.index());
+        scalar::cast(ty, if ty.is_signed() { DType::I64 } else { DType::U64 }, self.get(inst.index()))
+    }
+
     /// The element an indexed memory op touches, if its mask and the bounds allow it.
     fn element(&self, inst: &Inst) -> Option<u64> {
         #[cfg(feature = "seeded-bugs")]
@@ -240,10 +257,7 @@ impl<'a> Lane<'a> {
         if inst.mask().is_some_and(|m| self.get(m) == 0) {
             return None;
         }
-        let ty = self.program.dtype(inst.index());
-        let at =
-            scalar::cast(ty, if ty.is_signed() { DType::I64 } else { DType::U64 }, self.get(inst.index()));
-        // A negative index, read as unsigned, is past any length.
+        let at = self.index_of(inst);
         let inside = at < self.memory.len(inst.param());
         assert!(
             inside || !inst.in_bounds,
@@ -286,12 +300,13 @@ impl<'a> Lane<'a> {
             for (target, source) in targets.iter().zip(sources) {
                 self.values[target.index()] = self.get(*source);
             }
-            return;
+            return self.assign_locals(targets, sources);
         }
         let values: smallvec::SmallVec<[u64; 16]> = sources.iter().map(|&s| self.get(s)).collect();
         for (target, value) in targets.iter().zip(values) {
             self.values[target.index()] = value;
         }
+        self.assign_locals(targets, sources);
     }
 }
 

@@ -52,6 +52,10 @@ bugs! {
     ScatterIgnoresMask,
     /// `atomic_inc` gives the new value.
     AtomicIncGivesNew,
+    /// A write to a local array changes the array as it was, too.
+    LocalWriteInPlace,
+    /// An index past the end of a local array counts from its start.
+    LocalIndexWraps,
     /// A loop runs its body once even if its condition fails at first.
     LoopRunsOnce,
     /// The state of a loop is assigned one by one.

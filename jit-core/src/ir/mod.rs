@@ -31,6 +31,9 @@
 //!   device says (see [`FloatMode`]).
 //! - `lookup tK, i` reads a constant table with a length of 2^k at `i mod 2^k`, on every lane; the index has at least k
 //!   bits.
+//! - `local_zeros`, `local_read` and `local_write` work on *local arrays*: values of type `f32[32]`, an array for each lane.
+//!   They are values like others (state of loops, results of branches) and pure: a write gives a new array and leaves
+//!   the old one as it was. Where no copy is needed for that, and where one is, [`Places`] says.
 //! - A `loop` without effects may be dropped, even if it would not end.
 //! - `reduce_*` stands only at the top level of the body, yields no value there, and combines the lanes of a segment in
 //!   the order of [`crate::reduce`]. `reduce x.. from identity.. (a.., b..) { .. yield c.. }` does so with a state of
@@ -43,6 +46,7 @@ mod builder;
 mod lists;
 mod outline;
 mod parse;
+mod places;
 mod print;
 mod segments;
 mod structure;
@@ -52,10 +56,13 @@ pub use builder::Builder;
 pub use lists::{Blocks, ValueList};
 pub use outline::Outline;
 pub use parse::{parse, parse_constant};
+pub use places::{Move, Places, Slot};
 pub use segments::{Reduction, SegmentLanes, Segments};
 pub use structure::Hole;
 pub(crate) use structure::is_special;
 pub use verify::verify;
+
+use rustc_hash::FxHashMap;
 
 use crate::dtype::DType;
 use crate::float_mode::{self, FloatMode};
@@ -63,6 +70,9 @@ use crate::op::Op;
 
 /// The most regions that may be nested in each other; blocks are walked by recursion.
 pub const MAX_NESTING: usize = 255;
+
+/// The most bytes of a local array a lane.
+pub const MAX_LOCAL_BYTES: usize = 64 << 10;
 
 macro_rules! index {
     ($($(#[$doc:meta])* $name:ident $prefix:literal;)*) => {$(
@@ -105,6 +115,8 @@ pub struct Program {
     pub tables: Vec<Table>,
     /// The element type of each value.
     pub values: Vec<DType>,
+    /// The values that are local arrays, with their number of elements a lane.
+    pub locals: FxHashMap<Value, u32>,
     /// Runs once per lane.
     pub body: Block,
     /// Runs once for each segment, after all lanes.
@@ -185,12 +197,13 @@ pub struct Inst {
     pub op: Op,
     /// For indexed memory: no bounds test is needed.
     pub in_bounds: bool,
-    /// A literal's bits, or the number of the parameter or table that the op names; of arithmetic what compiling may do to
-    /// floats, see [`float_mode`](Self::float_mode).
+    /// A literal's bits, the number of the parameter or table that the op names, or the length of a new local array; of
+    /// arithmetic what compiling may do to floats, see [`float_mode`](Self::float_mode).
     pub imm: u64,
     /// The values it defines.
     pub results: ValueList,
-    /// The values it uses. For indexed memory: (value,) index and, unless always true, mask.
+    /// The values it uses. For indexed memory: (value,) index and, unless always true, mask; for local arrays the array
+    /// stands before these.
     pub args: ValueList,
     /// Nested blocks.
     pub blocks: Blocks,
@@ -208,6 +221,18 @@ impl Program {
     pub fn new_value(&mut self, dtype: DType) -> Value {
         self.values.push(dtype);
         Value(self.values.len() as u32 - 1)
+    }
+
+    /// A new local array of that many elements a lane.
+    pub fn new_local(&mut self, dtype: DType, len: u32) -> Value {
+        let value = self.new_value(dtype);
+        self.locals.insert(value, len);
+        value
+    }
+
+    /// The number of elements a lane, of a local array.
+    pub fn local_len(&self, value: Value) -> Option<u32> {
+        self.locals.get(&value).copied()
     }
 
     /// The number of instructions in all blocks.
@@ -258,20 +283,21 @@ impl Inst {
         value
     }
 
-    /// Number of operands of an indexed memory op before its mask: index, or value and index.
+    /// Number of operands of an op with an index before its mask: index, or value and index; and a local array before these.
     pub fn operands_before_mask(&self) -> usize {
         match self.op {
             Op::Gather | Op::AtomicInc => 1,
+            Op::LocalWrite => 3,
             _ => 2,
         }
     }
 
-    /// The mask of an indexed memory op, if it has one.
+    /// The mask of an op with an index, if it has one.
     pub fn mask(&self) -> Option<Value> {
         self.args.get(self.operands_before_mask()).copied()
     }
 
-    /// The index of an indexed memory op.
+    /// The index of an op that has one.
     pub fn index(&self) -> Value {
         self.args[self.operands_before_mask() - 1]
     }

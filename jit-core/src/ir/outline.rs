@@ -1,7 +1,7 @@
 //! What a launch needs to know of a program, without its instructions: kept beside a kernel in memory, and stored with
 //! its object on disk.
 
-use super::{Block, Inst, Param, ParamId, ParamKind, Program, Reduction, Segments};
+use super::{Block, Inst, Param, ParamId, ParamKind, Places, Program, Reduction, Segments};
 use crate::dtype::ALL_DTYPES;
 use crate::op::{ALL_OPS, Class, Op};
 
@@ -28,6 +28,8 @@ pub struct Outline {
     pub instructions: u64,
     /// Roughly the instructions that one lane executes: those in a loop count eightfold.
     pub cost: u64,
+    /// The bytes that a lane's local arrays take, in whichever of body and finish they take more.
+    pub local_bytes: u64,
 }
 
 impl Program {
@@ -58,6 +60,7 @@ impl Program {
             has_loop,
             instructions: self.inst_count() as u64,
             cost: cost(&self.body),
+            local_bytes: self.top_blocks().map(|b| Places::of(self, b).bytes()).max().unwrap_or(0),
         }
     }
 }
@@ -71,7 +74,8 @@ impl Outline {
         let flags = flags.iter().rev().fold(0, |all, &flag| all << 1 | u64::from(flag));
         let lens = [self.params.len(), self.reductions.len(), self.lane_outputs.len(), self.combined.len()];
         out.extend(lens.map(|len| len as u64));
-        out.extend([flags | (self.segments as u64) << 8, self.instructions, self.cost]);
+        let flags = flags | (self.segments as u64) << 8;
+        out.extend([flags, self.instructions, self.cost, self.local_bytes]);
         for param in &self.params {
             let spans = u64::from(param.spans_lanes);
             out.extend([param.kind as u64 | (param.dtype as u64) << 8 | spans << 16, param.min_len]);
@@ -89,6 +93,7 @@ impl Outline {
         let [params, reductions, outputs, combined] = std::array::from_fn(|_| words.next());
         let (params, reductions, outputs, combined) = (params?, reductions?, outputs?, combined?);
         let (flags, instructions, cost) = (words.next()?, words.next()?, words.next()?);
+        let local_bytes = words.next()?;
         let dtype = |word: u64| ALL_DTYPES.get((word >> 8 & 0xff) as usize).copied();
         let param = |words: &mut dyn Iterator<Item = u64>| {
             let (word, min_len) = (words.next()?, words.next()?);
@@ -116,6 +121,7 @@ impl Outline {
             combined: (0..combined).map(|_| combination(words)).collect::<Option<_>>()?,
             instructions,
             cost,
+            local_bytes,
         })
     }
 }

@@ -238,7 +238,14 @@ impl<W: Write> Printer<'_, W> {
                     write!(self.out, ", {arg}")?;
                 }
             }
-            op if matches!(op.class(), Class::Read | Class::Effect) => self.indexed(inst)?,
+            op if matches!(op.class(), Class::Read | Class::Effect) => {
+                write!(self.out, " {}", inst.param())?;
+                self.indexed(inst, 0)?;
+            }
+            Op::LocalRead | Op::LocalWrite if !inst.args.is_empty() => {
+                write!(self.out, " {}", inst.args[0])?;
+                self.indexed(inst, 1)?;
+            }
             _ => self.operands(&inst.args)?,
         }
         if inst.in_bounds {
@@ -270,15 +277,15 @@ impl<W: Write> Printer<'_, W> {
         self.block(body, "yield")
     }
 
-    /// Memory at an index: `p0[index], value where mask`.
-    fn indexed(&mut self, inst: &Inst) -> fmt::Result {
+    /// What comes behind `p0` or a local array, which is the first of `skipped` operands: `[index], value where mask`.
+    fn indexed(&mut self, inst: &Inst, skipped: usize) -> fmt::Result {
         let before_mask = inst.operands_before_mask();
-        write!(self.out, " {}[", inst.param())?;
+        self.out.write_char('[')?;
         match inst.args.get(before_mask - 1) {
             Some(index) => write!(self.out, "{index}]")?,
             None => self.out.write_str("_]")?,
         }
-        for &value in inst.args.iter().take(before_mask - 1) {
+        for &value in inst.args.iter().take(before_mask - 1).skip(skipped) {
             write!(self.out, ", {value}")?;
         }
         if let Some(mask) = inst.mask() {
@@ -312,8 +319,12 @@ impl<W: Write> Printer<'_, W> {
 
     fn definition(&mut self, value: Value) -> fmt::Result {
         match self.dtype(value) {
-            Some(dtype) => write!(self.out, "{value}: {dtype}"),
-            None => write!(self.out, "{value}: _"),
+            Some(dtype) => write!(self.out, "{value}: {dtype}")?,
+            None => write!(self.out, "{value}: _")?,
+        }
+        match self.program.local_len(value) {
+            Some(len) => write!(self.out, "[{len}]"),
+            None => Ok(()),
         }
     }
 

@@ -82,7 +82,10 @@ impl Program {
         if let Some(finish) = &mut self.finish {
             renumbering.block(finish);
         }
-        self.values = renumbering.new;
+        let Renumbering { numbers, new, .. } = renumbering;
+        let locals = self.locals.iter();
+        self.locals = locals.filter_map(|(old, &len)| Some((numbers[old.index()]?, len))).collect();
+        self.values = new;
     }
 
     /// For each parameter the number of elements that a launch of this many lanes from `base`, in segments of that length,
@@ -233,7 +236,8 @@ impl Words<'_> {
             inst.blocks.iter().for_each(|block| self.block(block));
             return self.define(&inst.results);
         }
-        // At most three operands and one result, by the rules of the language; parameters and tables are counted in u32.
+        // At most four operands and one result, by the rules of the language; parameters, tables and the elements of local
+        // arrays are counted in u32. Which other values are local arrays, and of which length, follows from those.
         let result = inst.results.first().map_or(0xff, |&v| self.program.dtype(v) as u64);
         self.out.push(head | (inst.args.len() as u64) << 12 | result << 16 | inst.imm << 32);
         self.values(&inst.args);

@@ -12,6 +12,8 @@
 //! loops, which is unbounded inside (after a loop it is its initial or its next value); indices that may pass
 //! 2^30, for which memory would hardly be long enough.
 
+use rustc_hash::FxHashMap;
+
 use crate::dtype::{ALL_DTYPES, DType};
 use crate::ir::{Block, Inst, Program, Value};
 use crate::op::{Class, Op, scalar};
@@ -38,7 +40,7 @@ pub fn run(program: &mut Program, bounds: &Bounds) {
     if *bounds == Bounds::Off {
         return;
     }
-    let Program { params, tables, values, body, finish, .. } = program;
+    let Program { params, tables, values, locals, body, finish, .. } = program;
     let tables = tables.iter().map(|table| {
         let elements = table.bits.iter().map(|&bits| Range::constant(table.dtype, bits));
         elements.reduce(Range::join).unwrap_or(Range::all(table.dtype))
@@ -47,6 +49,7 @@ pub fn run(program: &mut Program, bounds: &Bounds) {
         tables: tables.collect(),
         ranges: values.iter().map(|&dtype| Range::all(dtype)).collect(),
         types: values,
+        locals,
         params,
         bounds,
         by_lane: true,
@@ -128,6 +131,7 @@ impl Range {
 struct Pass<'a> {
     params: &'a mut [crate::ir::Param],
     types: &'a [DType],
+    locals: &'a FxHashMap<Value, u32>,
     tables: Vec<Range>,
     ranges: Vec<Range>,
     bounds: &'a Bounds,
@@ -142,6 +146,11 @@ impl Pass<'_> {
             self.define(inst);
             if matches!(inst.op.class(), Class::Read | Class::Effect) && !inst.in_bounds {
                 self.promise(inst);
+            }
+            if matches!(inst.op, Op::LocalRead | Op::LocalWrite) {
+                let range = self.of(inst.index());
+                let len = self.locals.get(&inst.args[0]).copied().unwrap_or(0);
+                inst.in_bounds |= range.is_natural() && range.high < i128::from(len);
             }
         }
     }

@@ -29,6 +29,7 @@ pub(crate) struct Canonical {
 }
 
 const SPECIAL: u64 = 1 << 24;
+const LOCAL: u64 = 1 << 25;
 
 /// Where a word has an op's float mode.
 const MODE: u32 = 25;
@@ -113,9 +114,13 @@ impl Canonical {
         let node = trace.node(id);
         let (op, dtype, size, payload, count) =
             (node.op, node.dtype, node.size, node.payload, node.operand_count as usize);
-        let operands = node.operands;
+        let (operands, local) = (node.operands, node.local);
         let class = self.size_class(size);
-        let word = op as u64 | (dtype as u64) << 8 | (count as u64) << 16 | class << 32;
+        let mut word = op as u64 | (dtype as u64) << 8 | (count as u64) << 16 | class << 32;
+        if local != 0 {
+            word |= LOCAL;
+            self.words.push(u64::from(local));
+        }
         match op {
             Op::Literal if is_special(dtype, payload, true) => self.words.extend([word | SPECIAL, payload]),
             Op::LaneCount => {

@@ -4,11 +4,11 @@ use rustc_hash::FxHashMap;
 
 use super::graph::Graph;
 use super::schedule::{Schedule, StageWork};
-use super::{Memory, Source, Stage};
+use super::{Constant, Memory, Source, Stage};
 use crate::dtype::DType;
 use crate::ir::{Block, Builder, ParamId, ParamKind, Segments, Value};
 use crate::op::{Class, Op};
-use crate::trace::{MAX_OPERANDS, NodeId};
+use crate::trace::{MAX_OPERANDS, Node, NodeId};
 
 /// Builds the kernels of a schedule.
 pub(super) struct Emission<'a> {
@@ -98,7 +98,7 @@ struct Emitter<'a> {
     /// Parameters of the `memory` nodes of open regions.
     memories: FxHashMap<NodeId, ParamId>,
     args: Vec<Source>,
-    literals: Vec<(Value, u32)>,
+    literals: Vec<(Value, Constant)>,
     in_finish: bool,
 }
 
@@ -119,7 +119,11 @@ impl Emitter<'_> {
         self.evaluate(number);
         if self.schedule.in_memory[number as usize] {
             let value = self.evaluated(number);
-            self.store(self.schedule.memory[&number], value, node.dtype);
+            let memory = self.schedule.memory[&number];
+            match node.local_len() {
+                Some(len) => self.store_local(memory, value, node, len),
+                None => self.store(memory, value, node.dtype),
+            }
         }
     }
 
@@ -249,7 +253,10 @@ impl Emitter<'_> {
         let node = self.graph.node(number);
         let param = self.param(self.schedule.memory[&number], ParamKind::In, node.dtype);
         let scalar = node.size == 1 || self.in_finish && self.segments == Segments::All;
-        let value = self.builder.read(if scalar { Op::LoadScalar } else { Op::Load }, param);
+        let value = match node.local_len() {
+            Some(len) => self.load_local(param, node.dtype, scalar, len),
+            None => self.builder.read(if scalar { Op::LoadScalar } else { Op::Load }, param),
+        };
         self.values.set(number, value);
     }
 
@@ -270,7 +277,7 @@ impl Emitter<'_> {
         let value = match node.op {
             Op::Literal => {
                 let value = self.builder.literal(node.dtype, node.payload);
-                self.literals.push((value, number));
+                self.literals.push((value, Constant::Node(number)));
                 value
             }
             Op::Counter => self.builder.counter(node.dtype),
@@ -285,6 +292,10 @@ impl Emitter<'_> {
             Op::AtomicInc => {
                 let param = self.memory(node.operands[0], id, 0, true);
                 self.builder.value(Op::AtomicInc, u64::from(param.0), operands, node.dtype)
+            }
+            Op::LocalZeros => self.builder.local_zeros(node.dtype, node.payload as u32),
+            Op::LocalWrite => {
+                self.builder.local_write(operands[0], operands[1], operands[2], operands.get(3).copied())
             }
             op if op.class() == Class::Effect => {
                 let param = self.memory(node.operands[0], id, 0, true);
@@ -333,6 +344,9 @@ impl Emitter<'_> {
         let types: Vec<DType> = results.iter().map(|&r| trace.node(r).dtype).collect();
         let inputs = if node.op == Op::Loop { &arguments[..] } else { &arguments[..1] };
         let values = self.builder.inst(node.op, 0, inputs, &types, blocks);
+        for (&value, &result) in values.iter().zip(&results) {
+            self.builder.set_local(value, trace.node(result).local_len());
+        }
         for (i, &value) in values.iter().enumerate() {
             // A result that nothing here uses is no node of this graph.
             if let Some(result) = trace.part(id, Op::Result, i as u64)
@@ -350,7 +364,10 @@ impl Emitter<'_> {
         let scope = trace.scopes.get(scope);
         let types: Vec<DType> = scope.placeholders.iter().map(|&p| trace.node(p).dtype).collect();
         let params = self.builder.open_block(&types);
-        scope.placeholders.iter().zip(params).for_each(|(&placeholder, param)| self.set(placeholder, param));
+        for (&placeholder, param) in scope.placeholders.iter().zip(params) {
+            self.builder.set_local(param, trace.node(placeholder).local_len());
+            self.set(placeholder, param);
+        }
         let (before, after) = scope.sequence.split_at(scope.condition_sequence);
         before.iter().for_each(|&n| self.evaluate(self.graph.number(n)));
         let condition = self.need(scope.condition.expect("a closed loop has a condition"));
@@ -386,6 +403,73 @@ impl Emitter<'_> {
             return self.param(location, ParamKind::InOut, dtype);
         }
         self.param(self.schedule.memory[&self.graph.number(memory)], ParamKind::In, dtype)
+    }
+
+    /// Reads a local array from memory, where each lane's elements stand together.
+    fn load_local(&mut self, param: ParamId, dtype: DType, scalar: bool, len: u32) -> Value {
+        let zeros = self.builder.local_zeros(dtype, len);
+        let first = self.first_element(scalar, len);
+        self.for_each_element(len, Some(zeros), |b, element, array| {
+            let at = b.op(Op::Add, &[first, element]);
+            let value = b.gather(param, at, None);
+            array.map(|array| b.local_write(array, value, element, None))
+        })
+        .expect("the array that was given")
+    }
+
+    fn store_local(&mut self, memory: Memory, array: Value, node: &Node, len: u32) {
+        let param = self.param(memory, ParamKind::InOut, node.dtype);
+        let first = self.first_element(node.size == 1, len);
+        self.for_each_element(len, None, |b, element, _| {
+            let at = b.op(Op::Add, &[first, element]);
+            let value = b.local_read(array, element, None);
+            b.scatter(Op::Scatter, param, value, at, None);
+            None
+        });
+    }
+
+    /// The position of a lane's first element in memory.
+    fn first_element(&mut self, scalar: bool, len: u32) -> Value {
+        if scalar {
+            return self.number(0);
+        }
+        let lane = self.builder.counter(DType::U64);
+        let len = self.number(u64::from(len));
+        self.builder.op(Op::Mul, &[lane, len])
+    }
+
+    fn number(&mut self, bits: u64) -> Value {
+        let value = self.builder.literal(DType::U64, bits);
+        self.literals.push((value, Constant::Bits(bits)));
+        value
+    }
+
+    /// A loop over the numbers below `len`, with a local array as its state or none; gives its last state.
+    fn for_each_element(
+        &mut self,
+        len: u32,
+        array: Option<Value>,
+        body: impl FnOnce(&mut Builder, Value, Option<Value>) -> Option<Value>,
+    ) -> Option<Value> {
+        let [zero, one, end] = [0, 1, u64::from(len)].map(|bits| self.number(bits));
+        let b = &mut self.builder;
+        let init: Vec<Value> = [zero].into_iter().chain(array).collect();
+        let types: Vec<DType> = init.iter().map(|&v| b.dtype(v)).collect();
+        let local_len = array.map(|_| len);
+        let state = b.open_block(&types);
+        let (element, array) = (state[0], state.get(1).copied());
+        array.into_iter().for_each(|array| b.set_local(array, local_len));
+        let goes_on = b.op(Op::Lt, &[element, end]);
+        let condition = b.close_block(&[goes_on]);
+        b.open_block(&[]);
+        let array = body(b, element, array);
+        let next = b.op(Op::Add, &[element, one]);
+        let next: Vec<Value> = [next].into_iter().chain(array).collect();
+        let repeated = b.close_block(&next);
+        let results = b.inst(Op::Loop, 0, &init, &types, vec![condition, repeated]);
+        let array = results.get(1).copied();
+        array.into_iter().for_each(|array| b.set_local(array, local_len));
+        array
     }
 
     fn store(&mut self, memory: Memory, value: Value, dtype: DType) {

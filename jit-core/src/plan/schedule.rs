@@ -15,7 +15,7 @@ use super::writes::{Write, WriteMode};
 use super::{Memory, Plan, Step};
 use crate::dtype::DType;
 use crate::op::{Class, Op};
-use crate::trace::{Division, NodeId, Trace};
+use crate::trace::{Division, Node, NodeId, Trace};
 
 /// What work has in common that is one kernel. The numbers are those while planning; equal ones stay equal in later uses of
 /// the plan.
@@ -177,7 +177,7 @@ impl<'a> Schedule<'a> {
             let number = self.topological[i];
             let op = self.graph.op(number);
             let alone = !self.fuse
-                && !matches!(op, Op::Literal | Op::LaneCount | Op::Reduce)
+                && !matches!(op, Op::Literal | Op::LaneCount | Op::LocalZeros | Op::Reduce)
                 && !matches!(op.class(), Class::Region)
                 && (op.class() != Class::Effect || op == Op::AtomicInc);
             // What can only be had now: results of regions and effects that somebody still holds.
@@ -456,8 +456,8 @@ impl<'a> Schedule<'a> {
     /// If a stored node needs nothing but the reductions of one kernel and what exists before it, segment by segment: that
     /// kernel.
     fn finishing_stage(&self, number: u32) -> Option<StageKey> {
-        let size = self.graph.node(number).size;
-        if !self.fuse || !self.graph.op(number).is_lane() {
+        let Node { op, size, .. } = *self.graph.node(number);
+        if !self.fuse || !(op.is_lane() || op == Op::LocalRead) {
             return None;
         }
         let mut stage: Option<StageKey> = None;
@@ -480,7 +480,9 @@ impl<'a> Schedule<'a> {
                     }
                     stage = Some(home);
                 }
-                op if op.is_lane() && (node.size == size || node.size == 1) => {
+                op if (op.is_lane() || op.class() == Class::Local)
+                    && (node.size == size || node.size == 1) =>
+                {
                     stack.extend(node.operands().iter().map(|&o| self.graph.number(o)));
                 }
                 _ => return None,

@@ -16,7 +16,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::{Hole, Outline, ParamKind};
 use crate::op::Class;
-use crate::plan::{self, Canonical, Memory, Source, Step};
+use crate::plan::{self, Canonical, Constant, Memory, Source, Step};
 use crate::runtime::batch::{Span, Work};
 use crate::runtime::cache::{KernelEntry, MAX_LOADED};
 use crate::runtime::compiler::PreparedKernel;
@@ -53,7 +53,7 @@ enum CachedStep {
     },
     Launch {
         kernel: Arc<KernelEntry>,
-        literals: Vec<u32>,
+        literals: Vec<Constant>,
         args: Vec<Source>,
         lanes: Option<u32>,
         segment: Option<u32>,
@@ -216,6 +216,10 @@ impl Planner {
 impl Snapshot {
     fn new(trace: &Trace, plan: Arc<CachedPlan>, is_new: bool, order: &[NodeId]) -> Snapshot {
         let node = |number: u32| trace.node(order[number as usize]);
+        let literal = |constant: &Constant| match *constant {
+            Constant::Node(number) => node(number).payload,
+            Constant::Bits(bits) => bits,
+        };
         let mut leaves = SmallVec::<[(u32, Arc<Storage>); 4]>::new();
         let mut seen = FxHashMap::default();
         let mut leaf = |memory: Memory| {
@@ -232,7 +236,7 @@ impl Snapshot {
                 CachedStep::Copy { from, to } => [*from, *to].into_iter().for_each(&mut leaf),
                 CachedStep::Launch { literals, args, lanes, segment, .. } => {
                     let mut data = LaunchData {
-                        literals: literals.iter().map(|&n| node(n).payload).collect(),
+                        literals: literals.iter().map(literal).collect(),
                         lanes: lanes.map_or(1, |n| node(n).size),
                         segment: segment
                             .and_then(|n| trace.reduces(node(n)))
@@ -251,7 +255,7 @@ impl Snapshot {
         }
         plan.evaluated.iter().for_each(|&(_, memory)| leaf(memory));
         leaves.sort_unstable_by_key(|&(number, _)| number);
-        let slot_sizes = plan.slots.iter().map(|&(_, number)| node(number).size).collect();
+        let slot_sizes = plan.slots.iter().map(|&(_, number)| node(number).elements()).collect();
         let evaluated = plan.evaluated.iter().map(|&(n, _)| order[n as usize]).collect();
         Snapshot { plan, is_new, evaluated, leaves, slot_sizes, launches }
     }

@@ -60,7 +60,7 @@ impl Dump<'_> {
         let size = if node.size == 1 { String::new() } else { format!("[{}]", node.size) };
         let extra = match node.op {
             Op::Literal => format!(" {}", format_bits(node.dtype, node.payload)),
-            Op::LaneCount | Op::Placeholder | Op::Memory | Op::Result | Op::Version => {
+            Op::LocalZeros | Op::LaneCount | Op::Placeholder | Op::Memory | Op::Result | Op::Version => {
                 format!(" {}", node.payload)
             }
             _ => String::new(),

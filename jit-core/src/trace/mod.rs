@@ -8,6 +8,7 @@
 //! - `node`: the 64-byte node; `slab`: storage, hash-consing, counts; `handles`: counts that need no lock.
 //! - `scope`: open and closed regions, and where a node belongs.
 //! - `simplify`: what is folded while tracing.
+//! - `local`: arrays that each lane has for itself.
 //! - `region`: the closures of loops and branches. `reduction`: reductions, with closures too. `var`, `buffer`: handles.
 //! - `fold`: the value of an op on literals. `dump`: the trace as text, `graphviz`: as a picture. `misuse`: what is said about mistakes.
 
@@ -17,6 +18,7 @@ mod eval;
 mod fold;
 mod graphviz;
 mod handles;
+mod local;
 mod misuse;
 mod node;
 mod reduction;
@@ -168,7 +170,7 @@ impl Trace {
     pub(crate) fn holders(&self) -> Vec<Holder> {
         let data = self.slab.iter().filter(|(_, node)| node.op == Op::Data);
         data.map(|(id, node)| Holder {
-            bytes: node.size * node.dtype.size() as u64,
+            bytes: node.elements() * node.dtype.size() as u64,
             dtype: node.dtype,
             len: node.size,
             label: self.label(id).map(str::to_owned),
@@ -298,7 +300,7 @@ impl Trace {
     ) -> Result<NodeId, Misuse> {
         let first = self.slab.get(args[0]);
         let (ty, mut size, mut scopes) = (first.dtype, first.size, first.scope);
-        let mut same_type = true;
+        let (mut same_type, mut local) = (true, first.local);
         let (mut literals, mut known) = first.as_literal();
         for &arg in &args[1..] {
             let node = self.slab.get(arg);
@@ -309,13 +311,14 @@ impl Trace {
                 size = node.size;
             }
             same_type &= node.dtype == ty;
+            local |= node.local;
             scopes |= node.scope;
             let (literal, bits) = node.as_literal();
             literals += literal;
             known |= bits;
         }
         let dtype = match op.uniform_type(N, ty) {
-            Some(dtype) if same_type => dtype,
+            Some(dtype) if same_type && local == 0 => dtype,
             _ => self.lane_type(op, wanted, args)?,
         };
         let scope = if scopes == 0 { 0 } else { self.merged_scope(current, op, size, args)? };
@@ -341,6 +344,7 @@ impl Trace {
         mask: Option<NodeId>,
         at: At,
     ) -> Result<NodeId, Misuse> {
+        self.refuse_locals(Op::Gather, &[source])?;
         let ordered = self.node(source).op == Op::Memory;
         if self.node(source).scope != 0 && !ordered {
             return Err(Misuse::new(format!(
@@ -390,6 +394,7 @@ impl Trace {
         at: At,
     ) -> Result<NodeId, Misuse> {
         let dtype = self.node(target).dtype;
+        self.refuse_locals(op, &[target])?;
         self.check_effect(op, dtype, value)?;
         let (size, _) = self.check_indexed(op, current, value, index, mask)?;
         let mut operands = smallvec::SmallVec::<[NodeId; 4]>::new();
@@ -463,6 +468,7 @@ impl Trace {
     /// The result type of an op on operands of different types, or one that it does not take.
     #[inline(never)]
     fn lane_type<const N: usize>(&self, op: Op, wanted: DType, args: [NodeId; N]) -> Result<DType, Misuse> {
+        self.refuse_locals(op, &args)?;
         op.result_type(&args.map(|arg| self.node(arg).dtype), wanted)
             .map_err(|message| Misuse::new(format!("{message}: {}", self.list(&args))))
     }
@@ -528,13 +534,24 @@ impl Trace {
             },
         )?;
         let lanes: smallvec::SmallVec<[NodeId; 3]> = value.into_iter().chain([index]).chain(mask).collect();
+        self.refuse_locals(op, &lanes)?;
+        let (size, scope) = self.joint_size(op, current, &lanes)?;
+        let merged = if op.class() == Class::Effect { current } else { scope };
+        if merged != 0 && size != 1 {
+            self.scopes.merge_width(merged, size).map_err(|w| self.width_mismatch(op, w, size))?;
+        }
+        Ok((size, scope))
+    }
+
+    /// The size of operands together, and the innermost scope of them.
+    fn joint_size(&self, op: Op, current: u32, lanes: &[NodeId]) -> Result<(u64, u32), Misuse> {
         let mut size = 1;
         let mut scope = 0;
-        for &arg in &lanes {
+        for &arg in lanes {
             let node = self.node(arg);
             if node.size != size && node.size != 1 {
                 if size != 1 {
-                    return Err(self.size_mismatch(op, &lanes));
+                    return Err(self.size_mismatch(op, lanes));
                 }
                 size = node.size;
             }
@@ -542,10 +559,6 @@ impl Trace {
                 scope =
                     self.scopes.innermost(scope, node.scope, current).ok_or_else(|| self.foreign(op, arg))?;
             }
-        }
-        let merged = if op.class() == Class::Effect { current } else { scope };
-        if merged != 0 && size != 1 {
-            self.scopes.merge_width(merged, size).map_err(|w| self.width_mismatch(op, w, size))?;
         }
         Ok((size, scope))
     }

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::region::{Bound, Open, current, enclosing, handles, placeholders};
 use super::scope::{Reduces, Region, Scope};
-use super::var::{or_panic, unbound};
+use super::var::{or_panic, refuse_zeros, unbound};
 use super::{At, Key, Misuse, Node, NodeId, ScopeKind, Trace, Var};
 use crate::dtype::DType;
 use crate::ir::Segments;
@@ -92,6 +92,7 @@ impl Trace {
         at: At,
     ) -> Result<NodeId, Misuse> {
         let Node { dtype, size, .. } = *self.node(arg);
+        self.refuse_locals(op, &[arg])?;
         self.check_reduced(op.name(), arg)?;
         division.check(op.name(), size)?;
         if dtype == DType::F16 && matches!(op, Op::ReduceSum | Op::ReduceProd) {
@@ -171,6 +172,8 @@ impl Trace {
         if states.is_empty() {
             return Err(Misuse::new(format!("`{name}` of no arrays")));
         }
+        self.refuse_locals(Op::Reduce, states)?;
+        self.refuse_locals(Op::Reduce, identity)?;
         let mut lanes = 1;
         for &state in states {
             self.check_reduced(name, state)?;
@@ -307,6 +310,7 @@ impl Var {
         let combine = op.combine().filter(|_| op.class() == Class::Reduce);
         let combine = combine.unwrap_or_else(|| panic!("`{}` is no reduction by an op", op.name()));
         let Some(device) = self.device() else {
+            refuse_zeros(op, &[self]);
             or_panic(op.result_type(&[self.dtype()], self.dtype()).map_err(Misuse::new));
             or_panic(division.check(op.name(), 1));
             if self.dtype().is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {

@@ -149,6 +149,9 @@ pub fn checked_if(
     let branch = Branch { device, outer, condition, args, at };
     let (first, types) = branch.trace(then, None);
     let (second, _) = branch.trace(otherwise, Some(&types));
+    or_panic(device.with_trace(|t| {
+        t.same_yielded_locals([&first, &second].map(|side| side.scope.expect("a side that ended")))
+    }));
     let scopes = [first.take(), second.take()];
     device.with_trace(|t| {
         let results = t.close_region(Op::If, outer, &scopes, Some(condition), args, at);

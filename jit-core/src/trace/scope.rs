@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::node::{NodeId, ORDERED};
+use super::node::{Node, NodeId, ORDERED};
 use super::{At, Division, Key, Misuse, PlaceKey, Trace};
 use crate::dtype::DType;
 use crate::op::Op;
@@ -354,10 +354,14 @@ impl Trace {
         }
         let width = if width == 1 { outer } else { width };
         let scope = self.scopes.open(Scope::new(current, kind, depth, width, at));
+        if let Some(condition) = condition {
+            self.refuse_locals(op, &[condition])?;
+        }
         for (i, &argument) in arguments.iter().enumerate() {
-            let (dtype, size) = (self.node(argument).dtype, self.node(argument).size);
+            let Node { dtype, size, local, .. } = *self.node(argument);
             let key = Key::new(Op::Placeholder, dtype, size, &[], i as u64);
             let node = self.slab.insert(&key, scope, at);
+            self.slab.get_mut(node).local = local;
             self.scopes.node_made(scope);
             self.scopes.get_mut(scope).placeholders.push(node);
         }
@@ -374,6 +378,7 @@ impl Trace {
         if dtype != DType::Bool {
             return Err(Misuse::new(format!("a loop's condition must be bool, got {dtype}")));
         }
+        self.refuse_locals(Op::Loop, &[condition])?;
         if node_scope != 0 && self.scopes.innermost(0, node_scope, scope).is_none() {
             return Err(self.foreign(Op::Loop, condition));
         }
@@ -408,6 +413,10 @@ impl Trace {
                 _ => "both sides of a branch must return the same types",
             };
             return Err(Misuse::new(format!("{what} ({}), got ({})", list(expected), list(&types))));
+        }
+        if op == Op::Loop {
+            let state = self.scopes.get(scope).placeholders.clone();
+            self.same_locals("a loop's body must return the state's", &state, &yields)?;
         }
         for &y in &yields {
             let (size, node_scope) = (self.node(y).size, self.node(y).scope);
@@ -502,9 +511,10 @@ impl Trace {
             .iter()
             .enumerate()
             .map(|(i, &y)| {
-                let dtype = self.node(y).dtype;
+                let Node { dtype, local, .. } = *self.node(y);
                 let id =
                     self.slab.insert(&Key::new(Op::Result, dtype, width, &[node], i as u64), current, at);
+                self.slab.get_mut(id).local = local;
                 if current != 0 {
                     self.scopes.node_made(current);
                 }

@@ -293,6 +293,7 @@ impl Slab {
         slot.dtype = key.dtype;
         slot.flags = LIVE | flags | if watched { WATCHED } else { 0 };
         slot.operand_count = key.operand_count;
+        slot.local = 0;
         slot.size = key.size;
         slot.operands = key.operands;
         slot.payload = key.payload;
@@ -318,6 +319,7 @@ impl Slab {
             dtype,
             flags: 0,
             operand_count: 0,
+            local: 0,
             size,
             operands,
             payload,

@@ -18,7 +18,7 @@ use inkwell::module::Module;
 use inkwell::values::{FunctionValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use jit_core::error::Error;
-use jit_core::ir::{Block, Outline, ParamKind, Program, Segments};
+use jit_core::ir::{Block, Outline, ParamKind, Places, Program, Segments};
 use jit_core::op::Class;
 use jit_core::reduce::ACCUMULATORS;
 
@@ -272,9 +272,10 @@ impl<'c, 'p> Frame<'c, 'p> {
             Form::Uniform => vec![Step::Other; program.values.len()],
             Form::Varying => steps(program, &forms),
         };
+        let places = Places::of(program, block);
         let zero = i64_type.const_zero().into();
         let base = parameter(function, 3);
-        let generator = Gen {
+        let mut generator = Gen {
             program,
             e,
             entry,
@@ -292,12 +293,15 @@ impl<'c, 'p> Frame<'c, 'p> {
             unshared: None,
             copied: Vec::new(),
             lanes: Lanes { first: zero, base, existing: None, active: None, past_caches: None, form },
+            places,
+            slots: Vec::new(),
             accumulators: Vec::new(),
             placement: Placement::Launch,
             registers: None,
             zeros: None,
             sink: None,
         };
+        generator.make_slots();
         let results = parameter(function, 4).into_pointer_value();
         Frame { function, results, generator }
     }

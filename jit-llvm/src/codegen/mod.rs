@@ -7,6 +7,7 @@
 //! | [`emit`] | the vocabulary: LLVM instructions on scalars and vectors alike |
 //! | [`lane`], [`cast`], [`remainder`] | templates of the pure ops |
 //! | [`memory`], [`atomic`] | loads and stores by lane and at indices, tables, read-modify-write |
+//! | [`local`] | arrays that each lane has for itself |
 //! | [`row`] | accesses at indices that count with the lanes |
 //! | [`control`] | loops and branches by lane mask |
 //! | [`reduction`] | accumulators and their folding |
@@ -19,6 +20,7 @@ mod control;
 mod emit;
 mod frame;
 mod lane;
+mod local;
 mod memory;
 mod reduction;
 mod remainder;
@@ -36,7 +38,7 @@ use inkwell::module::Module;
 use inkwell::values::{GlobalValue, IntValue, PointerValue};
 use jit_core::dtype::DType;
 use jit_core::error::Error;
-use jit_core::ir::{Block, Inst, ParamId, ParamKind, Program, TableId, Value};
+use jit_core::ir::{Block, Inst, ParamId, ParamKind, Places, Program, TableId, Value};
 use jit_core::op::{Class, Op};
 use row::Step;
 
@@ -72,8 +74,9 @@ fn lanes_of_a_vector(program: &Program, target: &Target, width: u32) -> u32 {
     fn any(block: &Block, test: &impl Fn(&Inst) -> bool) -> bool {
         block.insts.iter().any(|inst| test(inst) || inst.blocks.iter().any(|nested| any(nested, test)))
     }
-    let indexed =
-        |inst: &Inst| matches!(inst.op.class(), Class::Read | Class::Effect) || inst.op == Op::Lookup;
+    let indexed = |inst: &Inst| {
+        matches!(inst.op.class(), Class::Read | Class::Effect | Class::Local) || inst.op == Op::Lookup
+    };
     let largest = program.values.iter().map(|t| t.size() as u32).max().unwrap_or(4);
     if largest >= 4 || !target.masks_bytes || any(&program.body, &|i| indexed(i) || computes_wider(i)) {
         return width;
@@ -109,6 +112,9 @@ struct Gen<'c, 'p> {
     unshared: Option<IntValue<'c>>,
     copied: Vec<ParamId>,
     lanes: Lanes<'c>,
+    /// Where local arrays are stored, and the memory of each slot.
+    places: Places,
+    slots: Vec<PointerValue<'c>>,
     /// Accumulators, by slot.
     accumulators: Vec<PointerValue<'c>>,
     /// Which of them lanes have.
@@ -175,6 +181,12 @@ impl<'c> Gen<'c, '_> {
                 return Ok(());
             }
             Op::AtomicInc => self.atomic_inc(inst)?,
+            Op::LocalZeros => return Ok(()),
+            Op::LocalRead => self.local_read(inst),
+            Op::LocalWrite => {
+                self.local_write(inst);
+                return Ok(());
+            }
             Op::Loop => return self.run_loop(inst),
             Op::If => return self.run_if(inst),
             Op::IfAny => return self.run_if_any(inst),

@@ -42,6 +42,8 @@ pub(crate) struct SlotInfo {
     pub(crate) exact: bool,
     /// Depth of regions where it was made.
     pub(crate) depth: u32,
+    /// Of a local array: its number of elements a lane.
+    pub(crate) local: Option<u32>,
 }
 
 /// How outputs are had.
@@ -142,6 +144,22 @@ pub(crate) enum Step {
         index: Slot,
         mask: Option<Slot>,
     },
+    LocalZeros {
+        out: Slot,
+    },
+    LocalRead {
+        out: Slot,
+        array: Slot,
+        index: Slot,
+        mask: Option<Slot>,
+    },
+    LocalWrite {
+        out: Slot,
+        array: Slot,
+        value: Slot,
+        index: Slot,
+        mask: Option<Slot>,
+    },
     Reduce {
         out: Slot,
         op: Op,
@@ -202,6 +220,9 @@ impl Step {
             Step::Combine { .. } => Op::Reduce,
             Step::Gather { .. } => Op::Gather,
             Step::AtomicInc { .. } => Op::AtomicInc,
+            Step::LocalZeros { .. } => Op::LocalZeros,
+            Step::LocalRead { .. } => Op::LocalRead,
+            Step::LocalWrite { .. } => Op::LocalWrite,
             Step::Loop { .. } => Op::Loop,
             Step::If { .. } => Op::If,
             _ => return None,
@@ -220,6 +241,9 @@ impl Step {
             | Step::Gather { out, .. }
             | Step::Scatter { target: Target::Array { out, .. }, .. }
             | Step::AtomicInc { out, .. }
+            | Step::LocalZeros { out }
+            | Step::LocalRead { out, .. }
+            | Step::LocalWrite { out, .. }
             | Step::Reduce { out, .. }
             | Step::Snapshot { out, .. } => vec![*out],
             Step::Combine { outs, .. } => outs.clone(),
@@ -248,6 +272,10 @@ impl Step {
                 [*value, *index].into_iter().chain(*mask).chain(array).collect()
             }
             Step::AtomicInc { index, mask, .. } => [*index].into_iter().chain(*mask).collect(),
+            Step::LocalRead { array, index, mask, .. } => [*array, *index].into_iter().chain(*mask).collect(),
+            Step::LocalWrite { array, value, index, mask, .. } => {
+                [*array, *value, *index].into_iter().chain(*mask).collect()
+            }
             Step::Reduce { arg, .. } => vec![*arg],
             Step::Combine { states, captured, .. } => states.iter().copied().chain(*captured).collect(),
             Step::NewBuffer { from, .. } => vec![*from],
@@ -348,7 +376,8 @@ impl Program {
 
     fn typed(&self, slot: Slot) -> String {
         let info = self.slots[slot.0 as usize];
-        format!("{slot:?}: {}[{}]", info.dtype, info.size)
+        let local = info.local.map_or_else(String::new, |len| format!(" of {len} each"));
+        format!("{slot:?}: {}[{}]{local}", info.dtype, info.size)
     }
 }
 

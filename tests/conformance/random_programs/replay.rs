@@ -182,6 +182,19 @@ impl Replay<'_> {
                 });
                 self.define_all(outs, results);
             }
+            Step::LocalZeros { out } => {
+                let len = self.program.slots[out.0 as usize].local.expect("a local array");
+                self.define(*out, Var::local_zeros(self.dtype(*out), len as usize));
+            }
+            Step::LocalRead { out, array, index, mask } => {
+                let (array, index, mask) = (self.get(*array), self.get(*index), mask.map(|m| self.get(m)));
+                self.define(*out, array.local_read(&index, mask.as_ref(), device));
+            }
+            Step::LocalWrite { out, array, value, index, mask } => {
+                let (value, index, mask) = (self.get(*value), self.get(*index), mask.map(|m| self.get(m)));
+                let written = self.get(*array).local_write(&value, &index, mask.as_ref(), device);
+                self.define(*out, written);
+            }
             Step::NewBuffer { place, from } => {
                 let buffer = BufferVar::new(&self.get(*from).bind(device));
                 self.places.borrow_mut()[place.0 as usize] = Some(buffer);

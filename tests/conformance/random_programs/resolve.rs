@@ -9,6 +9,7 @@
 //! - Loops end: each counts, up to a few trips.
 
 mod indices;
+mod locals;
 mod regions;
 
 use jit_core::dtype::{ALL_DTYPES, DType};
@@ -24,6 +25,7 @@ pub(crate) fn resolve(sketch: &Sketch) -> Program {
     let mut resolver = Resolver {
         program: Program::default(),
         visible: Vec::new(),
+        locals: Vec::new(),
         places: Vec::new(),
         blocks: vec![Vec::new()],
         sizes: sketch.sizes,
@@ -39,8 +41,9 @@ pub(crate) fn resolve(sketch: &Sketch) -> Program {
 
 struct Resolver {
     program: Program,
-    /// What can be named here.
+    /// What can be named here, and which local arrays can.
     visible: Vec<Slot>,
+    locals: Vec<Slot>,
     places: Vec<PlaceInfo>,
     /// Steps of the open blocks.
     blocks: Vec<Vec<Step>>,
@@ -123,6 +126,8 @@ impl Resolver {
             Kind::GatherBuffer => self.gather_buffer(c),
             Kind::Scatter => self.scatter(c),
             Kind::AtomicInc => self.atomic_inc(c),
+            Kind::LocalRead => self.local_read(c),
+            Kind::LocalWrite => self.local_write(c),
             Kind::Reduce => self.reduce(c),
             Kind::Combine => self.combine(c),
             Kind::Loop => self.region(c, |s, c, width| s.run_loop(c, width, &step.blocks)),
@@ -174,6 +179,12 @@ impl Resolver {
 
     fn lane(&mut self, c: &mut Choices<'_>) {
         let width = self.width(c);
+        if c.next(20) == 19 {
+            // The one conversion that rounds differently by way of a third type.
+            let first = self.operand(c, DType::F64, width);
+            self.apply(Op::Cast, DType::F16, vec![first]);
+            return;
+        }
         // By value first, so that operands are what was computed, or by op first, so that each has its turn.
         let (op, first) = if c.next(2) == 0 {
             let first = self.any(c, width);
@@ -577,16 +588,24 @@ impl Resolver {
     }
 
     fn define_like(&mut self, dtype: DType, exact: bool, operands: &[Option<Slot>]) -> Slot {
+        self.define(dtype, self.joint_size(operands), exact)
+    }
+
+    fn joint_size(&self, operands: &[Option<Slot>]) -> u64 {
         let wide = operands.iter().flatten().map(|&s| self.info(s).size).find(|&s| s != 1);
-        self.define(dtype, self.region.or(wide).unwrap_or(1), exact)
+        self.region.or(wide).unwrap_or(1)
     }
 
     fn define(&mut self, dtype: DType, size: u64, exact: bool) -> Slot {
-        let depth = self.blocks.len() as u32 - 1;
-        self.program.slots.push(SlotInfo { dtype, size, exact, depth });
-        let slot = Slot(self.program.slots.len() as u32 - 1);
+        let slot = self.new_slot(dtype, size, exact, None);
         self.visible.push(slot);
         slot
+    }
+
+    fn new_slot(&mut self, dtype: DType, size: u64, exact: bool, local: Option<u32>) -> Slot {
+        let depth = self.blocks.len() as u32 - 1;
+        self.program.slots.push(SlotInfo { dtype, size, exact, depth, local });
+        Slot(self.program.slots.len() as u32 - 1)
     }
 
     fn info(&self, slot: Slot) -> &SlotInfo {

@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     Scatter,
     ScatterArray,
     AtomicInc,
+    LocalRead,
+    LocalWrite,
     Reduce,
     Combine,
     NewBuffer,
@@ -65,12 +67,14 @@ fn sizes() -> impl Strategy<Value = u64> {
 
 fn moves(depth: u32) -> BoxedStrategy<Move> {
     let kinds = vec![
-        (52, Kind::Lane),
+        (60, Kind::Lane),
         (8, Kind::Leaf),
         (7, Kind::Gather),
         (4, Kind::GatherBuffer),
         (9, Kind::Scatter),
         (3, Kind::AtomicInc),
+        (4, Kind::LocalRead),
+        (6, Kind::LocalWrite),
         (2, Kind::ScatterArray),
         (5, Kind::Reduce),
         (3, Kind::Combine),

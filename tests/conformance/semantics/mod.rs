@@ -16,6 +16,7 @@ mod effects;
 mod floats;
 mod integers;
 mod literals;
+mod local_arrays;
 mod math;
 mod memory_values;
 mod misuse;
