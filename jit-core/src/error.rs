@@ -51,7 +51,8 @@ pub enum Error {
         /// The array's size.
         size: u64,
     },
-    /// The caller's fault: an index on the host side is out of range.
+    /// The caller's fault: an index is out of range: one that the host gave, or that of a lane on a checked device. Of several
+    /// lanes the one with the least index is told.
     #[error("{op} at index {index} of an array of {size} elements{location}")]
     OutOfBounds {
         /// The op.
@@ -62,6 +63,16 @@ pub enum Error {
         index: i128,
         /// The size of the memory.
         size: u64,
+    },
+    /// The caller's fault: a mask that must be true on all lanes that get there is not.
+    #[error("lane {lane}: {message} ({location})")]
+    LaneAssertion {
+        /// What was said of the mask.
+        message: String,
+        /// The source line, `file:line:column`.
+        location: String,
+        /// The lane; the lowest one of the first assertion that failed.
+        lane: u64,
     },
     /// The caller's fault: a reduction that has no value for no elements was evaluated on none.
     #[error("`{op}` of an array without elements has no value; ask for its size first")]

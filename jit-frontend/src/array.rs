@@ -11,6 +11,7 @@ use crate::device::Device;
 use crate::element::{DType, Element, Float, Num};
 use crate::memory::check_index;
 use crate::operand::Operand;
+use crate::prints;
 
 /// A lazy, immutable array of elements of one type.
 ///
@@ -142,7 +143,8 @@ impl<T: Element> Array<T> {
     /// Inside the closure of a loop or branch.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
-        Ok(from_bytes(&self.var.read()?))
+        let bytes = self.var.read();
+        prints::tell(self.var.device(), bytes).map(|bytes| from_bytes(&bytes))
     }
 
     /// The one element of an array of size 1. Evaluates and waits, unless it is a literal.

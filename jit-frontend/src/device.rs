@@ -13,6 +13,8 @@ pub use jit_core::runtime::{DiskCacheOptions, FloatMode, KernelHistory, KernelRe
 #[cfg(feature = "llvm")]
 use jit_llvm::{LlvmBackend, LlvmOptions};
 
+use crate::prints::{self, Sink};
+
 /// A device: where arrays live and kernels run. Cheap to copy; lives as long as the process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Device(runtime::Device);
@@ -34,7 +36,7 @@ pub struct DeviceInfo {
 }
 
 /// Options of a device other than the default one.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct DeviceBuilder {
     kind: DeviceKind,
     vector_width: Option<u32>,
@@ -43,6 +45,9 @@ pub struct DeviceBuilder {
     disk_cache: Option<DiskCacheOptions>,
     memory_budget: Option<usize>,
     profile: bool,
+    checked: bool,
+    max_lanes: Option<u64>,
+    sink: Option<Sink>,
 }
 
 /// What a launched kernel was made from and became.
@@ -157,6 +162,9 @@ impl Device {
             disk_cache: DiskCacheOptions::from_env(),
             memory_budget: None,
             profile: false,
+            checked: false,
+            max_lanes: None,
+            sink: None,
         }
     }
 
@@ -211,7 +219,7 @@ impl Device {
     /// # Errors
     /// The first error of work that no `sync` has told of, or [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
-        self.0.sync()
+        prints::tell(Some(self.0), self.0.sync())
     }
 
     /// A device of the runtime, whatever its backend.
@@ -276,16 +284,63 @@ impl DeviceBuilder {
         self
     }
 
+    /// Whether lanes report an index that lies outside. Unset: they do not.
+    ///
+    /// Everywhere an index outside reads 0 and writes nothing. On a checked device the access, be it a gather, a scatter, an
+    /// atomic or one of a [`LocalArray`](crate::LocalArray), is an [`Error::OutOfBounds`] besides: with the op, the source
+    /// line that asked for it, and the least index that any lane had there. Lanes that are masked off, or do not get to the
+    /// access in a loop or branch, report nothing.
+    ///
+    /// An evaluation tells of one access, once: to whoever first waits for it, reads an array of it or of what was
+    /// computed from it, or calls `sync`. After that its results can be read as on any device. Kernels of checked devices
+    /// are slower, and are never shared with others.
+    ///
+    /// On a checked device a gather in the closure of a loop or branch is part of it, also where all of its operands are
+    /// captured. To reduce its result, or to gather from it, take it outside of the closure; elsewhere that is possible inside
+    /// too.
+    #[must_use]
+    pub fn checked(mut self, on: bool) -> DeviceBuilder {
+        self.checked = on;
+        self
+    }
+
+    /// How many lanes of a kernel are launched at a time, at most: a larger launch becomes several, with equal results.
+    /// Unset: all lanes. Rounded down to a multiple of 64, and at least 64. A kernel with reductions is launched as a whole.
+    #[must_use]
+    pub fn max_lanes(mut self, lanes: u64) -> DeviceBuilder {
+        self.max_lanes = Some(lanes);
+        self
+    }
+
+    /// What is given the lines of [`print_lanes`](crate::print_lanes), some at a time, each ended. Unset: standard output.
+    /// It runs on a thread that waits for the device, and holds nothing up but that thread.
+    #[must_use]
+    pub fn print_to(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> DeviceBuilder {
+        self.sink = Some(Arc::new(sink));
+        self
+    }
+
     /// Makes the device.
     ///
     /// # Errors
     /// [`Error::NoDevice`]; [`Error::Config`] for options that a device of this kind cannot have.
-    pub fn build(self) -> Result<Device, Error> {
+    pub fn build(mut self) -> Result<Device, Error> {
+        let sink = self.sink.take();
+        let device = self.build_silent()?;
+        if let Some(sink) = sink {
+            prints::print_to(device.0, sink);
+        }
+        Ok(device)
+    }
+
+    fn build_silent(self) -> Result<Device, Error> {
         let options = DeviceOptions {
             float_mode: self.float_mode,
             disk_cache: self.disk_cache.clone(),
             memory_budget: self.memory_budget,
             profile: self.profile,
+            checked: self.checked,
+            max_lanes: self.max_lanes,
             ..DeviceOptions::default()
         };
         match self.kind {
@@ -313,6 +368,12 @@ impl DeviceBuilder {
     fn cpu(self, _: DeviceOptions) -> Result<Device, Error> {
         let why = "this build has no LLVM; build with the feature `llvm`, or use `Device::interpreter()`";
         Err(Error::NoDevice { kind: DeviceKind::Cpu, why: why.to_owned() })
+    }
+}
+
+impl std::fmt::Debug for DeviceBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeviceBuilder").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 

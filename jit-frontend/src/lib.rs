@@ -77,6 +77,7 @@ mod operand;
 mod operators;
 mod overflow;
 pub mod prelude;
+mod prints;
 mod real;
 mod reduce;
 mod reduction;
@@ -103,6 +104,7 @@ pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync, with_
 pub use jit_frontend_macros::Traverse;
 pub use local::LocalArray;
 pub use operand::Operand;
+pub use prints::{Printed, debug_assert_lanes, print_lanes};
 pub use real::{Integer, Real, Truth};
 pub use reduction::{Combined, Reduce, Reduction, reduce};
 pub use rng::Pcg32;

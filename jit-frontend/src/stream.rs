@@ -4,9 +4,9 @@ use jit_core::error::Error;
 use jit_core::runtime::{self, Event};
 use jit_core::trace;
 
-use crate::Traverse;
 use crate::device::Device;
 use crate::leaves::Leaves;
+use crate::{Traverse, prints};
 
 /// A stream of a device: what is submitted to it runs in order, and beside what other streams run. A clone is another handle
 /// of it.
@@ -73,7 +73,7 @@ impl Stream {
     /// # Errors
     /// The first error of its work that no `sync` has told of; [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
-        self.0.sync()
+        prints::tell(Some(self.0.device()), self.0.sync())
     }
 
     /// An event that completes when everything submitted to it so far has run.

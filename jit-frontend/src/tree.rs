@@ -8,7 +8,7 @@ use jit_core::trace::{self, Var};
 use crate::element::Int;
 use crate::leaves::{Leaves, structure, with_arrays};
 use crate::operand::Operand;
-use crate::{Mask, Traverse};
+use crate::{Mask, Traverse, prints};
 
 /// Launches what the arrays and buffers of a value still need, as one plan of as few kernels as their dependencies allow,
 /// on the thread's current [`Stream`](crate::Stream). Does not wait; the event completes when all of them are there.
@@ -34,7 +34,10 @@ pub fn eval(tree: &impl Traverse) -> Result<Event, Error> {
 /// Inside the closure of a loop or branch.
 #[track_caller]
 pub fn sync(tree: &impl Traverse) -> Result<(), Error> {
-    eval(tree)?.wait()
+    let leaves = Leaves::of(tree);
+    let (arrays, buffers) = leaves.by_reference();
+    let synced = trace::eval(&arrays, &buffers).and_then(|event| event.wait());
+    prints::tell(leaves.device(), synced)
 }
 
 /// What the arrays and buffers of a value still need, as a graph in the language of Graphviz (`dot -Tsvg`): a box for each

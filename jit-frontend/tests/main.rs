@@ -2,6 +2,7 @@
 
 mod arrays;
 mod attacks;
+mod checked;
 mod control;
 mod devices;
 mod inspection;
@@ -9,7 +10,9 @@ mod math;
 mod memory;
 mod operators;
 mod overflow;
+mod parts;
 mod places;
+mod prints;
 mod random;
 mod real;
 mod reduce;

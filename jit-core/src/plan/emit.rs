@@ -1,5 +1,7 @@
 //! The programs of the stages.
 
+pub(super) mod checks;
+
 use rustc_hash::FxHashMap;
 
 use super::graph::Graph;
@@ -15,11 +17,17 @@ pub(super) struct Emission<'a> {
     schedule: &'a Schedule<'a>,
     values: Values,
     path: Vec<(u32, u32)>,
+    sites: Vec<u32>,
 }
 
 impl<'a> Emission<'a> {
     pub(super) fn new(schedule: &'a Schedule<'a>) -> Self {
-        Emission { schedule, values: Values::new(schedule.graph.len()), path: Vec::new() }
+        Emission { schedule, values: Values::new(schedule.graph.len()), path: Vec::new(), sites: Vec::new() }
+    }
+
+    /// The nodes whose indices the kernels test, in the order of their sites.
+    pub(super) fn into_sites(self) -> Vec<u32> {
+        self.sites
     }
 
     /// Builds the kernel of a stage, which is about that long.
@@ -34,9 +42,11 @@ impl<'a> Emission<'a> {
             builder: Builder::with_capacity(length),
             values: &mut self.values,
             path: &mut self.path,
+            sites: &mut self.sites,
             params: FxHashMap::default(),
             memories: FxHashMap::default(),
             args: Vec::new(),
+            by_lane: Vec::new(),
             literals: Vec::new(),
             in_finish: false,
         };
@@ -52,10 +62,10 @@ impl<'a> Emission<'a> {
         if with_finish {
             emitter.finish(&reductions, &work.finish);
         }
-        let Emitter { builder, args, literals, .. } = emitter;
+        let Emitter { builder, args, by_lane, literals, .. } = emitter;
         let mut program = builder.finish(with_finish);
         program.segments = work.key.division.segments();
-        Stage { program, literals, args, lanes: work.lanes, segment: work.segment }
+        Stage { program, literals, args, by_lane, lanes: work.lanes, segment: work.segment }
     }
 }
 
@@ -94,12 +104,24 @@ struct Emitter<'a> {
     values: &'a mut Values,
     /// The nodes that are being evaluated, each an operand of the one before, and which of its operands come next.
     path: &'a mut Vec<(u32, u32)>,
-    params: FxHashMap<(Source, ParamKind), ParamId>,
+    /// The nodes of the plan whose indices are tested.
+    sites: &'a mut Vec<u32>,
+    params: FxHashMap<(Source, ParamKind, Place), ParamId>,
     /// Parameters of the `memory` nodes of open regions.
     memories: FxHashMap<NodeId, ParamId>,
     args: Vec<Source>,
+    /// Which of them are read or stored lane by lane.
+    by_lane: Vec<bool>,
     literals: Vec<(Value, Constant)>,
     in_finish: bool,
+}
+
+/// Where in its memory a lane uses a parameter. One and the same parameter may be used in both ways, unless launches are
+/// split: what is read and stored lane by lane then moves with the lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Place {
+    OwnElement,
+    Anywhere,
 }
 
 impl Emitter<'_> {
@@ -251,8 +273,10 @@ impl Emitter<'_> {
 
     fn load(&mut self, number: u32) {
         let node = self.graph.node(number);
-        let param = self.param(self.schedule.memory[&number], ParamKind::In, node.dtype);
         let scalar = node.size == 1 || self.in_finish && self.segments == Segments::All;
+        let place = if scalar || node.local != 0 { Place::Anywhere } else { Place::OwnElement };
+        let source = Source::Memory(self.schedule.memory[&number]);
+        let param = self.source(source, ParamKind::In, node.dtype, place);
         let value = match node.local_len() {
             Some(len) => self.load_local(param, node.dtype, scalar, len),
             None => self.builder.read(if scalar { Op::LoadScalar } else { Op::Load }, param),
@@ -274,6 +298,7 @@ impl Emitter<'_> {
             *operand = self.evaluated(from);
         }
         let operands = &operands[..given.len()];
+        self.check_index(number, operands);
         let value = match node.op {
             Op::Literal => {
                 let value = self.builder.literal(node.dtype, node.payload);
@@ -282,7 +307,8 @@ impl Emitter<'_> {
             }
             Op::Counter => self.builder.counter(node.dtype),
             Op::LaneCount => {
-                let param = self.source(Source::Count(number), ParamKind::Scalar, DType::U64);
+                let param =
+                    self.source(Source::Count(number), ParamKind::Scalar, DType::U64, Place::Anywhere);
                 self.builder.read(Op::Param, param)
             }
             Op::Gather => {
@@ -473,21 +499,23 @@ impl Emitter<'_> {
     }
 
     fn store(&mut self, memory: Memory, value: Value, dtype: DType) {
-        let param = self.param(memory, ParamKind::Out, dtype);
+        let param = self.source(Source::Memory(memory), ParamKind::Out, dtype, Place::OwnElement);
         self.builder.store(param, value);
     }
 
     fn param(&mut self, memory: Memory, kind: ParamKind, dtype: DType) -> ParamId {
-        self.source(Source::Memory(memory), kind, dtype)
+        self.source(Source::Memory(memory), kind, dtype, Place::Anywhere)
     }
 
-    fn source(&mut self, source: Source, kind: ParamKind, dtype: DType) -> ParamId {
-        if let Some(&param) = self.params.get(&(source, kind)) {
+    fn source(&mut self, source: Source, kind: ParamKind, dtype: DType, place: Place) -> ParamId {
+        let place = if self.graph.trace.splits { place } else { Place::Anywhere };
+        if let Some(&param) = self.params.get(&(source, kind, place)) {
             return param;
         }
         let param = self.builder.param(kind, dtype);
-        self.params.insert((source, kind), param);
+        self.params.insert((source, kind, place), param);
         self.args.push(source);
+        self.by_lane.push(place == Place::OwnElement);
         param
     }
 }

@@ -4,7 +4,7 @@
 //!   and sizes are. A plan is looked up by them, so the rest of this module runs once per structure.
 //! - `schedule`: which kernel computes what: levels, stages, what must exist in memory. `writes`: in place or copied.
 //!   `graph` is what they walk, `demand` who needs what.
-//! - `emit`: the program of each stage.
+//! - `emit`: the program of each stage; `emit::checks`: what those of checked devices do besides.
 //!
 //! A boundary between kernels exists only where memory must exist: the source of a gather, a reduction's result
 //! used by lanes, a scatter's target, another width. Elementwise work is recomputed in each kernel that needs
@@ -18,6 +18,7 @@ mod schedule;
 mod writes;
 
 pub(crate) use canonical::Canonical;
+pub(crate) use emit::checks::key_of_index;
 pub(crate) use schedule::plan;
 
 use crate::dtype::DType;
@@ -30,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) slots: Vec<(DType, u32)>,
     /// Nodes that are evaluated afterwards, and where their elements are.
     pub(crate) evaluated: Vec<(u32, Memory)>,
+    /// The accesses that test their index, of checked devices; each has two words of the report.
+    pub(crate) sites: Vec<u32>,
 }
 
 /// Where elements are.
@@ -61,6 +64,8 @@ pub(crate) struct Stage {
     pub(crate) literals: Vec<(Value, Constant)>,
     /// What each parameter is.
     pub(crate) args: Vec<Source>,
+    /// Which of them each lane uses at its own place only, where launches are split.
+    pub(crate) by_lane: Vec<bool>,
     /// The node whose size is the number of lanes; none for a single lane.
     pub(crate) lanes: Option<u32>,
     /// A reduction whose division has the length of the program's segments; none where there is one segment.
@@ -83,4 +88,8 @@ pub(crate) enum Source {
     Memory(Memory),
     /// The number that a `lane_count` node stands for.
     Count(u32),
+    /// The size of a node.
+    Size(u32),
+    /// What lanes report, see `emit::checks`.
+    Report,
 }

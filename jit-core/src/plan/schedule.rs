@@ -58,8 +58,9 @@ pub(crate) fn plan(trace: &Trace, canonical: &Canonical, roots: &[NodeId], fuse:
         last = Some(level);
         steps.push(Step::Launch(Box::new(emission.stage(work, length))));
     }
+    let sites = emission.into_sites();
     let evaluated = schedule.evaluated();
-    Plan { steps, slots: schedule.slots, evaluated }
+    Plan { steps, slots: schedule.slots, evaluated, sites }
 }
 
 /// What a stage has to do, in terms of nodes.
@@ -480,7 +481,8 @@ impl<'a> Schedule<'a> {
                     }
                     stage = Some(home);
                 }
-                op if (op.is_lane() || op.class() == Class::Local)
+                // A finish has no lanes that could report an index.
+                op if (op.is_lane() || op.class() == Class::Local && !self.graph.trace.checked)
                     && (node.size == size || node.size == 1) =>
                 {
                     stack.extend(node.operands().iter().map(|&o| self.graph.number(o)));

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::runtime::event::Events;
 use crate::runtime::executor::Executor;
 use crate::runtime::history::Run;
+use crate::runtime::reports::{Findings, Inspection};
 use crate::runtime::{Event, Storage, Stream};
 
 /// One thing to do.
@@ -20,6 +21,8 @@ pub(crate) enum Work {
         args: Vec<Arg>,
         /// Number of lanes.
         lanes: u64,
+        /// The first lane.
+        base: u64,
         /// Length of its segments.
         segment: u64,
         /// Where to note when it ran.
@@ -34,6 +37,8 @@ pub(crate) enum Work {
     },
     /// Fills memory with a byte.
     Fill(Span, u8),
+    /// Looks for what lanes of the kernels before did wrong.
+    Inspect(Inspection),
     /// Runs a function: what tests hold a stream with.
     Call(Box<dyn FnOnce() + Send>),
 }
@@ -66,6 +71,8 @@ pub(crate) struct Batch {
     /// Those among the work before whose error is this batch's: they make what it reads.
     pub(crate) inputs: Events,
     pub(crate) executor: &'static Executor,
+    /// What lanes do wrong, on checked devices.
+    pub(crate) findings: Option<Arc<Findings>>,
 }
 
 impl Batch {
@@ -81,26 +88,31 @@ impl Batch {
 
     /// Does the work, up to the first error.
     pub(crate) fn run(self) -> Result<(), Error> {
-        let Batch { stream, work, inputs, .. } = self;
+        let Batch { stream, work, inputs, findings, .. } = self;
+        let mut found = None;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             for input in inputs {
                 input.outcome().unwrap_or(Ok(()))?;
             }
-            work.into_iter().try_for_each(Work::run)
+            work.into_iter().try_for_each(|work| work.run(&mut found))
         }));
         let outcome = outcome.unwrap_or_else(|panic| Err(Error::Execution(panic_message(&*panic))));
         if let (Err(error), Some(stream)) = (&outcome, &stream) {
             stream.keep_error(error);
+        }
+        let report = findings.and_then(|findings| findings.settle(found));
+        if let (Some(report), Some(stream)) = (report, &stream) {
+            stream.keep_report(report);
         }
         outcome
     }
 }
 
 impl Work {
-    fn run(self) -> Result<(), Error> {
+    fn run(self, found: &mut Option<Error>) -> Result<(), Error> {
         match self {
-            Work::Kernel { kernel, args, lanes, segment, run } => {
-                let launch = Launch { args: &args, lanes, segment, base: 0 };
+            Work::Kernel { kernel, args, lanes, base, segment, run } => {
+                let launch = Launch { args: &args, lanes, segment, base };
                 // SAFETY: the memory of the arguments lives until this batch is done, see `Span`; the plan gave each
                 // parameter memory of its kind and length, and checked `min_len`; batches that write what this one
                 // reads or writes, and batches that read what it writes, are ordered by the points of the storages.
@@ -119,6 +131,11 @@ impl Work {
             Work::Fill(span, byte) => {
                 // SAFETY: as above; the batch's own kernels write it afterwards.
                 unsafe { std::ptr::write_bytes(span.ptr, byte, span.bytes) };
+                Ok(())
+            }
+            Work::Inspect(inspection) => {
+                // SAFETY: alive as above; the kernels that report there ran before, in this batch.
+                *found = unsafe { inspection.error() };
                 Ok(())
             }
             Work::Call(f) => {

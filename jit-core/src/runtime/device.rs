@@ -1,7 +1,8 @@
 //! A device: a backend, its trace behind one lock, its streams, its caches.
 
-use std::sync::Arc;
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -42,6 +43,11 @@ pub struct DeviceOptions {
     pub disk_cache: Option<DiskCacheOptions>,
     /// Whether the history says when kernels ran.
     pub profile: bool,
+    /// Whether lanes report indices that lie outside, as [`Error::OutOfBounds`].
+    pub checked: bool,
+    /// How many lanes of a kernel are launched at a time, at most; unset: all. Rounded down to a multiple of 64, and at least
+    /// that; a kernel with reductions is launched as a whole.
+    pub max_lanes: Option<u64>,
 }
 
 impl Default for DeviceOptions {
@@ -55,6 +61,8 @@ impl Default for DeviceOptions {
             float_mode: FloatMode::Strict,
             disk_cache: None,
             profile: false,
+            checked: false,
+            max_lanes: None,
         }
     }
 }
@@ -74,6 +82,7 @@ pub(crate) struct Shared {
     /// When the device was made.
     pub(crate) made: Instant,
     number: u64,
+    attached: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -81,7 +90,7 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 impl Device {
     /// A device over a backend. It is never freed: make few.
     pub fn new(backend: Arc<dyn Backend>, options: DeviceOptions) -> Device {
-        let trace = Trace::new(options.simplify);
+        let trace = Trace::new(options.simplify, options.checked, options.max_lanes.is_some());
         let device = Device(Box::leak(Box::new(Shared {
             compiler: Compiler::new(Arc::clone(&backend), &options),
             backend,
@@ -95,6 +104,7 @@ impl Device {
             options,
             // Only uniqueness matters.
             number: COUNT.fetch_add(1, Ordering::Relaxed),
+            attached: OnceLock::new(),
         })));
         device.with_trace(|trace| trace.slab.belong_to(device));
         device
@@ -105,6 +115,20 @@ impl Device {
         let whole = mode == Mode::Lowered;
         let options = DeviceOptions { simplify: whole, fuse: whole, ..DeviceOptions::default() };
         Device::new(Arc::new(Interpreter::new(mode)), options)
+    }
+
+    /// What the layer above keeps with the device: what `make` makes on the first call. All calls ask for one type.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn attached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &'static T {
+        let attached = self.0.attached.get_or_init(|| Box::new(make()));
+        attached.downcast_ref().expect("one type of what is attached to a device")
+    }
+
+    /// How it works beyond its backend.
+    pub fn options(&self) -> &'static DeviceOptions {
+        &self.0.options
     }
 
     /// What its backend is and can do.

@@ -22,7 +22,9 @@ use crate::runtime::cache::{KernelEntry, MAX_LOADED};
 use crate::runtime::compiler::PreparedKernel;
 use crate::runtime::flight::{Flight, Landing};
 use crate::runtime::history::Run;
+use crate::runtime::parts::Part;
 use crate::runtime::pool::Reuse;
+use crate::runtime::reports::{Inspection, Site};
 use crate::runtime::stream::Ticket;
 use crate::runtime::structures::Structures;
 use crate::runtime::{CacheOutcome, Device, KernelCache, KernelRecord, Storage, Stream};
@@ -44,6 +46,7 @@ struct CachedPlan {
     steps: Vec<CachedStep>,
     slots: Vec<(DType, u32)>,
     evaluated: Vec<(u32, Memory)>,
+    sites: Vec<u32>,
 }
 
 enum CachedStep {
@@ -55,6 +58,7 @@ enum CachedStep {
         kernel: Arc<KernelEntry>,
         literals: Vec<Constant>,
         args: Vec<Source>,
+        by_lane: Vec<bool>,
         lanes: Option<u32>,
         segment: Option<u32>,
     },
@@ -71,6 +75,8 @@ struct Snapshot {
     slot_sizes: SmallVec<[u64; 4]>,
     /// For each launch: values of literals, lanes, counts.
     launches: SmallVec<[LaunchData; 1]>,
+    /// The accesses whose indices are tested.
+    sites: Vec<Site>,
 }
 
 #[derive(Default)]
@@ -106,7 +112,7 @@ pub(crate) fn evaluate(device: Device, roots: &[NodeId], stream: &Stream) -> Res
 
 fn launch(device: Device, roots: &[NodeId], stream: &Stream) -> Result<(), Error> {
     let planner = &device.shared().planner;
-    let (snapshot, flight) = loop {
+    let (mut snapshot, flight) = loop {
         match device.with_trace(|trace| planner.lock().plan(device, trace, roots)) {
             Planned::Nothing => return Ok(()),
             Planned::Busy(earlier) => earlier.wait(),
@@ -193,12 +199,12 @@ impl Planner {
                             |hole: &Hole| all.find(|(value, _)| *value == hole.value).map(|&(_, node)| node);
                         let literals = holes.iter().map(node).collect::<Option<_>>();
                         let literals = literals.expect("a hole is one of the stage's literals");
-                        let plan::Stage { args, lanes, segment, .. } = *stage;
-                        CachedStep::Launch { kernel, literals, args, lanes, segment }
+                        let plan::Stage { args, by_lane, lanes, segment, .. } = *stage;
+                        CachedStep::Launch { kernel, literals, args, by_lane, lanes, segment }
                     }
                 });
             }
-            CachedPlan { steps, slots: plan.slots, evaluated: plan.evaluated }
+            CachedPlan { steps, slots: plan.slots, evaluated: plan.evaluated, sites: plan.sites }
         })
     }
 
@@ -247,6 +253,8 @@ impl Snapshot {
                         match *arg {
                             Source::Memory(memory) => leaf(memory),
                             Source::Count(number) => data.counts.push(node(number).payload),
+                            Source::Size(number) => data.counts.push(node(number).size),
+                            Source::Report => {}
                         }
                     }
                     launches.push(data);
@@ -257,7 +265,8 @@ impl Snapshot {
         leaves.sort_unstable_by_key(|&(number, _)| number);
         let slot_sizes = plan.slots.iter().map(|&(_, number)| node(number).elements()).collect();
         let evaluated = plan.evaluated.iter().map(|&(n, _)| order[n as usize]).collect();
-        Snapshot { plan, is_new, evaluated, leaves, slot_sizes, launches }
+        let sites = Site::all(trace, order, &plan.sites);
+        Snapshot { plan, is_new, evaluated, leaves, slot_sizes, launches, sites }
     }
 
     fn storage<'a>(&'a self, slots: &'a [Arc<Storage>], memory: Memory) -> &'a Arc<Storage> {
@@ -272,7 +281,7 @@ impl Snapshot {
 
     /// Compiles what is new, allocates, writes down the work, and gives it its place in the stream. Gives the memory of
     /// the plan's slots.
-    fn submit(&self, device: Device, stream: &Stream) -> Result<Submitted, Error> {
+    fn submit(&mut self, device: Device, stream: &Stream) -> Result<Submitted, Error> {
         let shared = device.shared();
         let entries = self.plan.steps.iter().filter_map(|step| match step {
             CachedStep::Launch { kernel, .. } => Some(&**kernel),
@@ -283,8 +292,11 @@ impl Snapshot {
         let mut kernels = shared.compiler.prepare(&wanted).into_iter();
         let mut work = Vec::new();
         let slots = self.allocate(device, stream, &mut work)?;
-        let storage = |memory: Memory| self.storage(&slots, memory);
-        let mut written: SmallVec<[&Arc<Storage>; 4]> = slots.iter().collect();
+        let report = self.report(device, stream, &mut work)?;
+        let sites = std::mem::take(&mut self.sites);
+        let snapshot = &*self;
+        let storage = |memory: Memory| snapshot.storage(&slots, memory);
+        let mut written: SmallVec<[&Arc<Storage>; 4]> = slots.iter().chain(&report).collect();
         let mut records = Records::new();
         let mut last = None;
         let mut effort = 0u64;
@@ -296,14 +308,17 @@ impl Snapshot {
                     effort = effort.saturating_add(from.bytes() as u64);
                     work.push(Work::Copy { from: Span::of(from), to: Span::of(to) });
                 }
-                CachedStep::Launch { kernel: entry, args: sources, .. } => {
+                CachedStep::Launch { kernel: entry, args: sources, by_lane, .. } => {
                     let data = launches.next().expect("one snapshot a launch");
                     let mut prepared = kernels.next().expect("one kernel a launch")?;
                     let mut counts = data.counts.iter();
                     let mut args = Vec::with_capacity(prepared.loaded.outline.params.len());
                     args.extend(sources.iter().map(|source| match *source {
                         Source::Memory(memory) => storage(memory).arg(),
-                        Source::Count(_) => Arg::Scalar(*counts.next().expect("one count a source")),
+                        Source::Count(_) | Source::Size(_) => {
+                            Arg::Scalar(*counts.next().expect("one count a source"))
+                        }
+                        Source::Report => report.as_ref().expect("a plan with sites has a report").arg(),
                     }));
                     prepared.variant.push_literals(&data.literals, &mut args);
                     shared.compiler.check_lengths(entry, &mut prepared, &args, data.lanes)?;
@@ -317,17 +332,26 @@ impl Snapshot {
                         }
                     }
                     effort = effort.saturating_add(launch_effort(outline, data.lanes));
-                    let run = shared.options.profile.then(|| Arc::new(Run::new(shared.made)));
-                    records.push(KernelRecord {
-                        stream: stream.number(),
-                        run: run.clone(),
-                        ..record(device, entry.number, outline, &args, data.lanes, cache, time)
-                    });
                     last = Some((Arc::clone(entry), variant));
-                    let kernel = Arc::clone(&loaded.kernel);
-                    work.push(Work::Kernel { kernel, args, lanes: data.lanes, segment: data.segment, run });
+                    let mut outcome = Some((cache, time));
+                    for Part { args, lanes, base } in
+                        Part::all(shared.options.max_lanes, outline, args, by_lane, data.lanes)
+                    {
+                        let run = shared.options.profile.then(|| Arc::new(Run::new(shared.made)));
+                        let (cache, time) = outcome.take().unwrap_or((CacheOutcome::Hit, Duration::ZERO));
+                        records.push(KernelRecord {
+                            stream: stream.number(),
+                            run: run.clone(),
+                            ..record(device, entry.number, outline, &args, lanes, cache, time)
+                        });
+                        let kernel = Arc::clone(&loaded.kernel);
+                        work.push(Work::Kernel { kernel, args, lanes, base, segment: data.segment, run });
+                    }
                 }
             }
+        }
+        if let Some(report) = &report {
+            work.push(Work::Inspect(Inspection::new(report.arg(), sites)));
         }
         if last.is_some() {
             let before = std::mem::replace(&mut *shared.last.lock(), last);
@@ -342,6 +366,23 @@ impl Snapshot {
         let ticket = stream.enqueue(work, &reads, &written, effort <= SMALL);
         drop((reads, written));
         Ok((ticket, slots, records))
+    }
+
+    /// Zeroed memory that lanes report to, if the plan has lanes that do.
+    fn report(
+        &self,
+        device: Device,
+        stream: &Stream,
+        work: &mut Vec<Work>,
+    ) -> Result<Option<Arc<Storage>>, Error> {
+        if self.sites.is_empty() {
+            return Ok(None);
+        }
+        let known = stream.known();
+        let reuse = Reuse::Stream { device: device.number(), known: &known };
+        let storage = device.allocate(DType::U64, Site::words(self.sites.len()), reuse)?;
+        work.push(Work::Fill(Span::of(&storage), 0));
+        Ok(Some(Arc::new(storage)))
     }
 
     /// The memory of the plan's slots.

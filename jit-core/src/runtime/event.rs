@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::runtime::Device;
 use crate::runtime::batch::Batch;
 use crate::runtime::clock::{Clock, Point};
+use crate::runtime::reports::Findings;
 use crate::runtime::sync::{AtomicU8, AtomicUsize, Condvar, Mutex, Ordering};
 
 /// A point in a device's work: complete once everything that it stands for is. Cheap to clone.
@@ -36,6 +37,8 @@ struct Inner {
     point: Option<Point>,
     /// What is known to be done once this is.
     known: Clock,
+    /// What lanes of the batch do wrong, on checked devices.
+    findings: Option<Arc<Findings>>,
     /// When the batch ran, of events that measure time.
     time: Option<OnceLock<Instant>>,
 }
@@ -65,15 +68,18 @@ impl Event {
 
     /// An event that happens when all of these have, with the first error among them.
     pub(crate) fn all(device: Device, mut events: Vec<Event>) -> Event {
-        events.retain(|e| !e.has_succeeded());
+        events.retain(|e| !e.has_succeeded() || e.may_tell());
         events.dedup_by(|a, b| a.same(b));
         if events.len() < 2 {
             return events.pop().unwrap_or_else(Event::complete);
         }
         let after: Events = events.into();
         let executor = &device.shared().streams.executor;
+        let mut findings = after.iter().filter_map(Event::findings).peekable();
+        let findings = findings.peek().is_some().then(|| Arc::new(Findings::after(findings)));
+        let inputs = after.clone();
         let batch =
-            Batch { stream: None, work: Vec::new(), after: after.clone(), inputs: after.clone(), executor };
+            Batch { stream: None, work: Vec::new(), after: after.clone(), inputs, executor, findings };
         let event = Event::of_batch(batch, None, Clock::default(), false);
         if event.start(&after) {
             event.run();
@@ -93,9 +99,15 @@ impl Event {
     /// no other.
     ///
     /// # Errors
-    /// The error of the work before it; [`Error::HostSyncForbidden`] if it would have to wait inside
-    /// [`forbid_host_sync`].
+    /// The error of the work before it; what its lanes did wrong and nobody has been told, on checked devices;
+    /// [`Error::HostSyncForbidden`] if it would have to wait inside [`forbid_host_sync`].
     pub fn wait(&self) -> Result<(), Error> {
+        self.wait_untold()?;
+        self.0.findings.as_ref().and_then(|findings| findings.take()).map_or(Ok(()), Err)
+    }
+
+    /// As [`wait`](Self::wait), leaving it to others to ask what lanes did wrong.
+    pub(crate) fn wait_untold(&self) -> Result<(), Error> {
         loop {
             if let Some(outcome) = self.outcome() {
                 return outcome;
@@ -123,6 +135,16 @@ impl Event {
             time.get().copied().ok_or_else(why)
         };
         Ok(time(self)?.saturating_duration_since(time(earlier)?))
+    }
+
+    /// What lanes of its batch do wrong, on checked devices.
+    pub(crate) fn findings(&self) -> Option<Arc<Findings>> {
+        self.0.findings.clone()
+    }
+
+    /// Whether who waits for it may still be told what lanes did wrong.
+    pub(crate) fn may_tell(&self) -> bool {
+        self.0.findings.as_ref().is_some_and(|findings| findings.may_tell())
     }
 
     /// Whether both are the same point.
@@ -207,6 +229,7 @@ impl Event {
     }
 
     fn new(batch: Option<Box<Batch>>, point: Option<Point>, known: Clock, timed: bool) -> Event {
+        let findings = batch.as_ref().and_then(|batch| batch.findings.clone());
         Event(Arc::new(Inner {
             outcome: AtomicU8::new(PENDING),
             state: Mutex::new(State { batch, ..State::default() }),
@@ -214,6 +237,7 @@ impl Event {
             missing: AtomicUsize::new(1),
             point,
             known,
+            findings,
             time: timed.then(OnceLock::new),
         }))
     }
@@ -336,6 +360,11 @@ pub fn forbid_host_sync<R>(f: impl FnOnce() -> R) -> R {
     }
     let _restore = Restore(FORBIDDEN.replace(true));
     f()
+}
+
+/// Whether a wait of the host for a device would be an error here, see [`forbid_host_sync`].
+pub fn is_host_sync_forbidden() -> bool {
+    FORBIDDEN.get()
 }
 
 /// Whether the host may wait here.

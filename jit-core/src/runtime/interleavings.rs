@@ -20,7 +20,8 @@ fn counting(executor: &'static Executor, after: &[Event]) -> (Event, Arc<AtomicU
         counter.fetch_add(1, Ordering::Relaxed);
     }))];
     let after: Events = after.into();
-    let batch = Batch { stream: None, work, after: after.clone(), inputs: after.clone(), executor };
+    let batch =
+        Batch { stream: None, work, after: after.clone(), inputs: after.clone(), executor, findings: None };
     let event = Event::of_batch(batch, None, Clock::default(), false);
     if event.start(&after) {
         event.hand_over();

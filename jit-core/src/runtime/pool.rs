@@ -94,7 +94,7 @@ impl Pool {
         {
             for event in pending {
                 // How the work went is told to who needs its results.
-                drop(event.wait());
+                drop(event.wait_untold());
             }
             if let Some(found) = self.take(bytes, Block::is_idle) {
                 return Ok(found);

@@ -99,9 +99,9 @@ impl Drop for Storage {
 }
 
 impl Points {
-    /// The batch that writes it last, unless that is known to have gone well.
+    /// The batch that writes it last, unless that is known to have gone well, and nobody needs to be told of it.
     pub(crate) fn pending_write(&mut self) -> Option<&Event> {
-        if self.written.as_ref().is_some_and(Event::has_succeeded) {
+        if self.written.as_ref().is_some_and(|event| event.has_succeeded() && !event.may_tell()) {
             self.written = None;
         }
         self.written.as_ref()

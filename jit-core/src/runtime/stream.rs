@@ -7,12 +7,14 @@ use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use crate::error::Error;
 use crate::runtime::batch::{Batch, Work};
 use crate::runtime::clock::{Clock, Point};
 use crate::runtime::event::Events;
 use crate::runtime::executor::Executor;
+use crate::runtime::reports::{Findings, Report};
 use crate::runtime::{Device, Event, Storage};
 
 /// A stream of a device: what is submitted to it runs in the order of submission. A clone is another handle of it.
@@ -38,6 +40,8 @@ pub(crate) struct Streams {
     pub(crate) executor: Executor,
     /// For each stream the first error that nobody has asked for.
     failed: Mutex<Vec<Option<Error>>>,
+    /// For each stream the first report of lanes that nobody has been told; the others can be had from their events.
+    reported: Mutex<Vec<Option<Arc<Report>>>>,
 }
 
 #[derive(Default)]
@@ -78,6 +82,7 @@ impl Streams {
             default: OnceLock::new(),
             executor: Executor::new(threads),
             failed: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 
@@ -97,13 +102,16 @@ impl Streams {
         };
         wait_all(&tails)?;
         let first = self.failed.lock().iter_mut().find_map(Option::take);
+        let first = first.or_else(|| {
+            self.reported.lock().iter_mut().find_map(|report| report.take().and_then(|report| report.take()))
+        });
         first.map_or(Ok(()), Err)
     }
 }
 
 fn wait_all(events: &[Event]) -> Result<(), Error> {
     for event in events {
-        if let Err(forbidden @ Error::HostSyncForbidden { .. }) = event.wait() {
+        if let Err(forbidden @ Error::HostSyncForbidden { .. }) = event.wait_untold() {
             return Err(forbidden);
         }
     }
@@ -195,7 +203,10 @@ impl Stream {
     /// The first error of a batch of this stream that no `sync` has told of, or [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
         wait_all(&[self.record()])?;
-        let error = self.streams().failed.lock().get_mut(self.0.number as usize).and_then(Option::take);
+        let (streams, at) = (self.streams(), self.0.number as usize);
+        let error = streams.failed.lock().get_mut(at).and_then(Option::take);
+        let report = || streams.reported.lock().get_mut(at).and_then(Option::take);
+        let error = error.or_else(|| report().and_then(|report| report.take()));
         error.map_or(Ok(()), Err)
     }
 
@@ -237,6 +248,18 @@ impl Stream {
         failed[at].get_or_insert_with(|| error.clone());
     }
 
+    /// Keeps what lanes of a batch did wrong for the next `sync`, unless an earlier report is kept.
+    pub(crate) fn keep_report(&self, report: Arc<Report>) {
+        let mut reported = self.streams().reported.lock();
+        let at = self.0.number as usize;
+        if reported.len() <= at {
+            reported.resize(at + 1, None);
+        }
+        if reported[at].as_ref().is_none_or(|earlier| earlier.is_told()) {
+            reported[at] = Some(report);
+        }
+    }
+
     fn of(device: Device) -> Result<Stream, Error> {
         let mut lanes = device.shared().streams.lanes.lock();
         let number = match lanes.free.pop() {
@@ -271,6 +294,7 @@ impl Stream {
         let mut lanes = self.streams().lanes.lock();
         let lane = &mut lanes.lanes[self.0.number as usize];
         let mut after = Events::new();
+        let mut findings = SmallVec::<[Arc<Findings>; 2]>::new();
         let mut inputs = std::mem::take(&mut lane.waits);
         after.extend(inputs.iter().cloned());
         if work.is_empty() {
@@ -283,6 +307,7 @@ impl Stream {
             if let Some(event) = storage.points().pending_write() {
                 // Its error is asked for also where its end need not be waited for.
                 inputs.push(event.clone());
+                findings.extend(event.findings());
                 lane.wait(event, device, &mut after);
             }
         }
@@ -296,7 +321,10 @@ impl Stream {
         let point = Point { device, stream: self.0.number, sequence: lane.sequence };
         lane.known.add(point);
         let executor = &self.streams().executor;
-        let batch = Batch { stream: Some(self.clone()), work, after: after.clone(), inputs, executor };
+        let is_checked = !work.is_empty() && self.0.device.shared().options.checked;
+        let findings = is_checked.then(|| Arc::new(Findings::after(findings)));
+        let batch =
+            Batch { stream: Some(self.clone()), work, after: after.clone(), inputs, executor, findings };
         let event = Event::of_batch(batch, Some(point), lane.known.clone(), timed);
         for storage in reads {
             storage.points().add_read(&event);
@@ -350,6 +378,9 @@ impl Drop for Inner {
             *error = None;
         }
         drop(failed);
+        if let Some(report) = streams.reported.lock().get_mut(self.number as usize) {
+            *report = None;
+        }
         let mut lanes = streams.lanes.lock();
         let lane = &mut lanes.lanes[self.number as usize];
         // What it was told to wait for and did not is no order for who gets the number next.

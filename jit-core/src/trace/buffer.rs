@@ -44,6 +44,30 @@ impl BufferVar {
         BufferVar { place: Arc::new(Held { device, key }), dtype: value.dtype() }
     }
 
+    /// A place of zeros. Unlike [`new`](Self::new) also inside a region, to which it does not belong.
+    #[track_caller]
+    pub fn zeros(device: Device, dtype: DType, size: u64) -> BufferVar {
+        let at = Location::caller();
+        let key = device.with_trace(|t| {
+            let zeros = t.literal(dtype, 0, size, at);
+            t.new_place(zeros)
+        });
+        BufferVar { place: Arc::new(Held { device, key }), dtype }
+    }
+
+    /// The current version, after which it is zeros again; nothing that is written meanwhile by others is lost.
+    #[track_caller]
+    pub fn take(&self) -> Var {
+        let at = Location::caller();
+        Var::made(self.device(), |t| {
+            let (id, size) = (t.place(self.place.key).current, self.size_in(t));
+            t.retain(id);
+            let zeros = t.literal(self.dtype, 0, size, at);
+            t.set_current(self.place.key, zeros);
+            Ok(id)
+        })
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.dtype
@@ -51,7 +75,7 @@ impl BufferVar {
 
     /// Number of elements.
     pub fn size(&self) -> u64 {
-        self.place.device.with_trace(|t| t.place(self.place.key).size)
+        self.place.device.with_trace(|t| self.size_in(t))
     }
 
     /// The device.
@@ -158,6 +182,10 @@ impl BufferVar {
     pub fn atomic_inc(&self, index: &Var, mask: Option<&Var>) -> Var {
         let lanes: SmallVec<[&Var; 3]> = [index].into_iter().chain(mask).collect();
         self.effect(Op::AtomicInc, false, &lanes, Location::caller())
+    }
+
+    fn size_in(&self, trace: &super::Trace) -> u64 {
+        trace.place(self.place.key).size
     }
 
     #[track_caller]

@@ -42,7 +42,7 @@ pub(crate) use misuse::Misuse;
 pub use node::NodeId;
 pub(crate) use node::{IN_FLIGHT, MAX_OPERANDS, Node, ORDERED};
 pub use reduction::{Division, Reducing, checked_reduction};
-pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
+pub use region::{checked_if, checked_loop, if_else, lane_index, open_device, open_serial, while_loop};
 pub(crate) use scope::{Reduces, ScopeKind};
 use simplify::may_simplify;
 pub(crate) use slab::{Key, Slab};
@@ -82,6 +82,10 @@ pub(crate) struct Trace {
     labels: FxHashMap<NodeId, Box<str>>,
     /// Whether to fold, simplify and merge equal nodes; off only where the passes are checked against it.
     simplify: bool,
+    /// Whether lanes report indices that lie outside.
+    pub(crate) checked: bool,
+    /// Whether kernels are launched on a part of their lanes at a time.
+    pub(crate) splits: bool,
     /// Evaluations between planning and commit.
     pub(crate) flights: Flights,
     /// Whether one of them overwrites memory. It counts on nobody getting hold of nodes that had no handle, so
@@ -93,7 +97,7 @@ pub(crate) struct Trace {
 type At = &'static Location<'static>;
 
 impl Trace {
-    pub(crate) fn new(simplify: bool) -> Trace {
+    pub(crate) fn new(simplify: bool, checked: bool, splits: bool) -> Trace {
         Trace {
             slab: Slab::new(),
             scopes: scope::Scopes::new(),
@@ -103,6 +107,8 @@ impl Trace {
             parts: FxHashMap::default(),
             labels: FxHashMap::default(),
             simplify,
+            checked,
+            splits,
             flights: Flights::default(),
             in_flight: false,
             stamp: 0,
@@ -141,6 +147,13 @@ impl Trace {
             return self.literal(dtype, 0, 1, at);
         }
         self.pure(&Key::new(Op::Counter, dtype, size, &[], 0), 0, at)
+    }
+
+    /// The kernel's lane, as what each lane of an open region sees.
+    fn lane_index(&mut self, scope: u32, at: At) -> NodeId {
+        let id = self.slab.insert(&Key::new(Op::Counter, DType::U64, 1, &[], 0), scope, at);
+        self.scopes.node_made(scope);
+        id
     }
 
     pub(crate) fn lane_count(&mut self, count: u64, at: At) -> NodeId {
@@ -375,6 +388,12 @@ impl Trace {
             }
         }
         let key = Key::new(Op::Gather, dtype, size, &operands, 0);
+        if !ordered && self.checked && scope != current && self.scopes.runs_lanes(current, size) {
+            // Of the lanes that get here alone, even if it is the same on each round: others have nothing to report.
+            let id = self.slab.insert(&key, current, at);
+            self.scopes.node_made(current);
+            return Ok(id);
+        }
         if !ordered {
             return Ok(self.pure(&key, scope, at));
         }

@@ -60,6 +60,23 @@ pub fn open_device() -> Option<Device> {
     OPEN.get().map(|(device, _)| device)
 }
 
+/// A number for the outermost open region of this thread that grows from one region to the next of a device.
+pub fn open_serial() -> Option<u64> {
+    OPEN.get().map(|(device, scope)| device.with_trace(|t| t.scopes.outermost_serial(scope)))
+}
+
+/// Inside a region: the number of the kernel's lane that runs it, as u64.
+///
+/// # Panics
+/// Outside of every region of the device, where lanes have no number of their own.
+#[track_caller]
+pub fn lane_index(device: Device) -> Var {
+    let at = Location::caller();
+    let scope = current(device);
+    assert!(scope != 0, "the index of a region's lane outside of every region; use a counter");
+    Var::made(device, |t| Ok(t.lane_index(scope, at)))
+}
+
 /// A symbolic loop: `condition` and `body` run once, on placeholders for the state.
 ///
 /// # Panics

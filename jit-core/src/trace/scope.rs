@@ -44,6 +44,8 @@ pub(crate) struct Scope {
     closed: bool,
     dead: bool,
     opened: &'static Location<'static>,
+    /// Counts the scopes opened on the device.
+    serial: u64,
 }
 
 /// A buffer used in a scope.
@@ -119,6 +121,8 @@ pub(crate) struct Scopes {
     free_scopes: Vec<u32>,
     regions: Vec<Option<Region>>,
     free_regions: Vec<u32>,
+    /// How many scopes have been opened.
+    opened: u64,
 }
 
 /// The deepest nesting of regions.
@@ -127,7 +131,13 @@ pub(crate) const MAX_DEPTH: u32 = 255;
 impl Scopes {
     pub(crate) fn new() -> Scopes {
         let root = Scope::new(0, ScopeKind::Root, 0, 1, Location::caller());
-        Scopes { scopes: vec![root], free_scopes: Vec::new(), regions: Vec::new(), free_regions: Vec::new() }
+        Scopes {
+            scopes: vec![root],
+            free_scopes: Vec::new(),
+            regions: Vec::new(),
+            free_regions: Vec::new(),
+            opened: 0,
+        }
     }
 
     pub(crate) fn get(&self, scope: u32) -> &Scope {
@@ -185,6 +195,21 @@ impl Scopes {
             at = scope.parent;
         }
         Ok(())
+    }
+
+    /// The serial number of the outermost scope that a scope is in.
+    pub(crate) fn outermost_serial(&self, scope: u32) -> u64 {
+        let mut at = self.get(scope);
+        while at.parent != 0 {
+            at = self.get(at.parent);
+        }
+        at.serial
+    }
+
+    /// Whether each lane of so many decides for itself how often the scope runs.
+    pub(crate) fn runs_lanes(&self, scope: u32, size: u64) -> bool {
+        let scope = self.get(scope);
+        matches!(scope.kind, ScopeKind::Loop | ScopeKind::Branch) && (size == 1 || size == scope.width)
     }
 
     pub(crate) fn node_made(&mut self, scope: u32) {
@@ -255,7 +280,9 @@ impl Scopes {
         }
     }
 
-    pub(super) fn open(&mut self, scope: Scope) -> u32 {
+    pub(super) fn open(&mut self, mut scope: Scope) -> u32 {
+        self.opened += 1;
+        scope.serial = self.opened;
         match self.free_scopes.pop() {
             Some(at) => {
                 self.scopes[at as usize] = scope;
@@ -299,6 +326,7 @@ impl Scope {
             closed: false,
             dead: false,
             opened,
+            serial: 0,
         }
     }
 }
