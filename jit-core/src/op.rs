@@ -29,6 +29,8 @@ pub enum Class {
     Effect,
     /// Combines the values of all lanes into one.
     Reduce,
+    /// Moves or combines elements across lanes, by a kernel of its own that no program describes.
+    Across,
     /// Holds nested blocks.
     Region,
     /// Only in the trace: names a part of another node.
@@ -165,6 +167,11 @@ ops! {
     ReduceAnd     "reduce_and"     Reduce 1 Bits      "`and` of all lanes.";
     ReduceOr      "reduce_or"      Reduce 1 Bits      "`or` of all lanes.";
     ReduceXor     "reduce_xor"     Reduce 1 Bits      "`xor` of all lanes.";
+
+    Scan          "scan"           Across 1 Special   "Running totals: of sums, minima or maxima.";
+    Sort          "sort"           Across 1 Special   "The elements in ascending order, NaN last.";
+    Argsort       "argsort"        Across 1 Special   "The indices that sort the elements, stable.";
+    Compress      "compress"       Across 1 Special   "The indices of what is true, ascending; zeros after them.";
 
     Loop          "loop"           Region 0 Special   "Runs its body while its condition holds on a lane; state assigned in parallel.";
     If            "if"             Region 1 Special   "Runs one of two blocks, lane by lane.";

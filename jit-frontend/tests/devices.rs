@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use jit_frontend::{Error, FloatMode};
 use jit_frontend::prelude::*;
+use jit_frontend::{Error, FloatMode};
 
 use crate::support::{fresh, values};
 

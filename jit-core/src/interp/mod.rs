@@ -5,6 +5,7 @@
 //! traced with only its mathematics lowered (what the passes must equal), and the program with mathematics
 //! done by the host's f64 library (against which accuracy is measured, never bits).
 
+mod builtins;
 mod memory;
 #[cfg(feature = "seeded-bugs")]
 mod seeded;
@@ -18,6 +19,7 @@ pub use seeded::{ALL_SEEDED_BUGS, SeededBug};
 use crate::backend::{
     Allocation, Backend, Caps, CompiledKernel, DeviceKind, Launch, PassLevel, allocate_host,
 };
+use crate::builtin::Builtin;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::{Block, Inst, Program, Value};
@@ -76,6 +78,10 @@ impl Backend for Interpreter {
             #[cfg(feature = "seeded-bugs")]
             bug: self.bug,
         }))
+    }
+
+    fn builtin(&self, builtin: Builtin) -> Result<Arc<dyn CompiledKernel>, Error> {
+        Ok(Arc::new(builtins::Kernel(builtin)))
     }
 
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {

@@ -192,7 +192,7 @@ impl<'a> Verifier<'a> {
     fn place(&self, inst: &Inst, context: Context) -> Result<(), String> {
         let (op, class) = (inst.op, inst.op.class());
         let fail = |why: &str| Err(format!("`{}` {why}", op.name()));
-        if class == Class::Trace || op == Op::LaneCount {
+        if matches!(class, Class::Trace | Class::Across) || op == Op::LaneCount {
             return fail("is not part of the kernel language");
         }
         let reads_inout = matches!(op, Op::Load | Op::Gather)

@@ -189,7 +189,9 @@ impl Emitter<'_> {
             self.schedule.in_memory[number as usize]
                 && self.schedule.home_level(number).is_some_and(|home| home < self.level)
         };
-        (matches!(op, Op::Data | Op::Version) || op.class() == Class::Reduce || stored())
+        (matches!(op, Op::Data | Op::Version)
+            || matches!(op.class(), Class::Reduce | Class::Across)
+            || stored())
             && self.graph.node(number).scope == 0
     }
 

@@ -41,7 +41,10 @@ pub(crate) fn plan(trace: &Trace, canonical: &Canonical, roots: &[NodeId], fuse:
             }
         }
         last = Some(level);
-        steps.push(Step::Launch(Box::new(emission.stage(work, length))));
+        steps.push(match work.across {
+            Some(number) => schedule.across(number),
+            None => Step::Launch(Box::new(emission.stage(work, length))),
+        });
     }
     let evaluated = schedule.evaluated();
     Plan { steps, slots: schedule.slots, evaluated }
@@ -58,6 +61,8 @@ pub(super) struct StageWork {
     pub(super) finish: Vec<u32>,
     /// A node that has the stage's number of lanes, none for one lane.
     pub(super) lanes: Option<u32>,
+    /// The node that a builtin computes, alone.
+    pub(super) across: Option<u32>,
 }
 
 /// When a node can be computed and used.
@@ -225,7 +230,7 @@ impl<'a> Schedule<'a> {
                 }
             }
             let class = op.class();
-            if matches!(class, Class::Read | Class::Region) {
+            if matches!(class, Class::Read | Class::Region | Class::Across) {
                 for &operand in self.graph.dependencies(number) {
                     if self.gathered[operand as usize] {
                         own = own.max(self.memory_level(operand));
@@ -242,7 +247,7 @@ impl<'a> Schedule<'a> {
                 Op::Literal | Op::Data | Op::LaneCount => (0, 0),
                 Op::Version => (own + 1, own + 1),
                 Op::Result | Op::AtomicInc => (own + u32::from(stored), own + 1),
-                _ if class == Class::Reduce => (own + 1, own + 1),
+                _ if matches!(class, Class::Reduce | Class::Across) => (own + 1, own + 1),
                 _ => (own + u32::from(stored), own.max(foreign)),
             };
             self.levels[number as usize] = Levels { own, lane, foreign };
@@ -292,6 +297,13 @@ impl<'a> Schedule<'a> {
                             self.set_home(result, home);
                         }
                     }
+                }
+                Class::Across => {
+                    self.in_memory[number as usize] = true;
+                    let (key, lanes) = ((self.level(number), self.width(number)), None);
+                    let (sinks, fills, finish) = (Vec::new(), Vec::new(), Vec::new());
+                    self.home[number as usize] = StageId(self.stages.len() as u32);
+                    self.stages.push(StageWork { key, sinks, fills, finish, lanes, across: Some(number) });
                 }
                 _ if matches!(op, Op::Result | Op::Version | Op::Data) => continue,
                 _ if self.in_memory[number as usize] => {
@@ -378,7 +390,7 @@ impl<'a> Schedule<'a> {
     fn stage_of_key(&mut self, key: StageKey) -> StageId {
         *self.stage_ids.entry(key).or_insert_with(|| {
             let (sinks, fills, finish) = (Vec::new(), Vec::new(), Vec::new());
-            self.stages.push(StageWork { key, sinks, fills, finish, lanes: None });
+            self.stages.push(StageWork { key, sinks, fills, finish, lanes: None, across: None });
             StageId(self.stages.len() as u32 - 1)
         })
     }
@@ -471,6 +483,12 @@ impl<'a> Schedule<'a> {
                 }
             }
         }
+    }
+
+    /// What computes a node by a builtin.
+    fn across(&self, number: u32) -> Step {
+        let from = self.graph.number(self.graph.node(number).operands[0]);
+        Step::Across { number, operand: from, from: self.memory[&from], to: self.memory[&number] }
     }
 
     fn new_slot(&mut self, dtype: DType, sized: u32) -> Memory {

@@ -8,9 +8,10 @@
 //! - `node`: the 64-byte node; `slab`: storage, hash-consing, counts; `handles`: counts that need no lock.
 //! - `scope`: open and closed regions, and where a node belongs.
 //! - `simplify`: what is folded while tracing.
-//! - `region`: the closures of loops and branches. `var`, `buffer`: handles.
+//! - `region`: the closures of loops and branches. `across`: scans, sorting, compression. `var`, `buffer`: handles.
 //! - `fold`: the value of an op on literals. `dump`: the trace as text, `graphviz`: as a picture. `misuse`: what is said about mistakes.
 
+pub(crate) mod across;
 mod buffer;
 mod dump;
 mod eval;

@@ -316,7 +316,7 @@ impl Var {
             canonical.write(t, &roots);
             let plan = plan::plan(t, &canonical, &roots, device.shared().options.fuse);
             let launched = plan.steps.into_iter().filter_map(|step| match step {
-                Step::Copy { .. } => None,
+                Step::Copy { .. } | Step::Across { .. } => None,
                 Step::Launch(stage) => Some(stage.program),
             });
             Ok(launched.collect())
@@ -365,7 +365,7 @@ impl Var {
     }
 
     /// Of a literal without a device: its bits.
-    fn bits(&self) -> u64 {
+    pub(super) fn bits(&self) -> u64 {
         debug_assert!(self.anchor.device.is_none());
         self.bits
     }
