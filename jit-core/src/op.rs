@@ -155,6 +155,8 @@ ops! {
     ScatterOr     "scatter_or"     Effect 4 Special   "Atomic `or` with an element.";
     ScatterXor    "scatter_xor"    Effect 4 Special   "Atomic `xor` with an element.";
     AtomicInc     "atomic_inc"     Effect 3 Special   "Adds 1 to an integer element, gives the old value: target, index, mask; 0 where masked off or out of bounds.";
+    Exchange      "exchange"       Effect 4 Special   "Stores an element atomically, gives the old value: target, value, index, mask; 0 where masked off or out of bounds.";
+    CompareExchange "compare_exchange" Effect 4 Special "Stores an element atomically if it has the expected bits, gives the old value: target, expected, value, index; 0 where out of bounds (in kernel IR also a mask).";
 
     ReduceSum     "reduce_sum"     Reduce 1 Numeric   "Sum of all lanes.";
     ReduceProd    "reduce_prod"    Reduce 1 Numeric   "Product of all lanes.";
@@ -264,6 +266,22 @@ impl Op {
     /// A pure function of its operands on one lane ([`Class::Lane`] or [`Class::Math`]).
     pub fn is_lane(self) -> bool {
         matches!(self.class(), Class::Lane | Class::Math)
+    }
+
+    /// An effect whose result is what the element held before.
+    #[inline]
+    pub fn gives_old(self) -> bool {
+        matches!(self, Op::AtomicInc | Op::Exchange | Op::CompareExchange)
+    }
+
+    /// The number of elements that an indexed memory op takes before its index.
+    #[inline]
+    pub fn element_operands(self) -> usize {
+        match self {
+            Op::Gather | Op::AtomicInc => 0,
+            Op::CompareExchange => 2,
+            _ => 1,
+        }
     }
 
     /// The operands may be exchanged without changing a bit of the result.

@@ -234,6 +234,7 @@ impl<'a> Lane<'a> {
                     old
                 }
             },
+            Op::Exchange | Op::CompareExchange => self.exchange(inst),
             _ if inst.op.class() == Class::Effect => return self.scatter(inst),
             _ => self.evaluate(inst),
         };
@@ -273,6 +274,19 @@ impl<'a> Lane<'a> {
             }
         };
         self.memory.write(inst.param(), at, combined);
+    }
+
+    fn exchange(&mut self, inst: &Inst) -> u64 {
+        let Some(at) = self.element(inst) else { return 0 };
+        let old = self.memory.read(inst.param(), at);
+        let (expected, value) = match inst.op {
+            Op::CompareExchange => (self.get(inst.args[0]), inst.args[1]),
+            _ => (old, inst.args[0]),
+        };
+        if old == expected {
+            self.memory.write(inst.param(), at, self.get(value));
+        }
+        old
     }
 
     /// The element an indexed memory op touches, if its mask and the bounds allow it.

@@ -242,12 +242,9 @@ impl Inst {
         value
     }
 
-    /// Number of operands of an indexed memory op before its mask: index, or value and index.
+    /// Number of operands of an indexed memory op before its mask: elements, if it takes any, and index.
     pub fn operands_before_mask(&self) -> usize {
-        match self.op {
-            Op::Gather | Op::AtomicInc => 1,
-            _ => 2,
-        }
+        self.op.element_operands() + 1
     }
 
     /// The mask of an indexed memory op, if it has one.

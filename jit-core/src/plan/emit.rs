@@ -230,9 +230,9 @@ impl Emitter<'_> {
                 let param = self.memory(node.operands[0], id, 0, false);
                 self.builder.gather(param, operands[0], operands.get(1).copied())
             }
-            Op::AtomicInc => {
+            op if op.gives_old() => {
                 let param = self.memory(node.operands[0], id, 0, true);
-                self.builder.value(Op::AtomicInc, u64::from(param.0), operands, node.dtype)
+                self.builder.value(op, u64::from(param.0), operands, node.dtype)
             }
             op if op.class() == Class::Effect => {
                 let param = self.memory(node.operands[0], id, 0, true);

@@ -162,9 +162,9 @@ impl<'a> Schedule<'a> {
             let alone = !self.fuse
                 && !matches!(op, Op::Literal | Op::LaneCount)
                 && !matches!(op.class(), Class::Region)
-                && (op.class() != Class::Effect || op == Op::AtomicInc);
+                && (op.class() != Class::Effect || op.gives_old());
             // What can only be had now: results of regions and effects that somebody still holds.
-            let now_or_never = matches!(op, Op::Result | Op::AtomicInc)
+            let now_or_never = (op == Op::Result || op.gives_old())
                 && self.graph.canonical.held_outside(self.graph.trace, number);
             let target = !targets.is_empty() && targets.contains(&number);
             if alone || now_or_never || target {
@@ -241,7 +241,8 @@ impl<'a> Schedule<'a> {
             let (lane, foreign) = match op {
                 Op::Literal | Op::Data | Op::LaneCount => (0, 0),
                 Op::Version => (own + 1, own + 1),
-                Op::Result | Op::AtomicInc => (own + u32::from(stored), own + 1),
+                Op::Result => (own + u32::from(stored), own + 1),
+                _ if op.gives_old() => (own + u32::from(stored), own + 1),
                 _ if class == Class::Reduce => (own + 1, own + 1),
                 _ => (own + u32::from(stored), own.max(foreign)),
             };

@@ -165,6 +165,7 @@ impl<'c> Gen<'c, '_> {
                 return Ok(());
             }
             Op::AtomicInc => self.atomic_inc(inst)?,
+            Op::Exchange | Op::CompareExchange => self.exchange(inst)?,
             Op::Loop => return self.run_loop(inst),
             Op::If => return self.run_if(inst),
             Op::IfAny => return self.run_if_any(inst),

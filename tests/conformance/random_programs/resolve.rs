@@ -552,7 +552,7 @@ fn takes(op: Op, dtype: DType) -> bool {
 fn scatters(dtype: DType) -> Vec<Op> {
     let takes = |op: &Op| {
         op.class() == Class::Effect
-            && *op != Op::AtomicInc
+            && !op.gives_old()
             && op.combine().is_none_or(|c| c.result_type(&[dtype, dtype], dtype).is_ok())
     };
     ALL_OPS.iter().copied().filter(takes).collect()
