@@ -50,7 +50,8 @@
 //! # Modules
 //! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `memory` (gather and
 //! scatter), `reduce`, `buffer` (places), [`traverse`] (values made of arrays), `control` (loops and branches), `tree`
-//! (functions on any such value), `vector` and `geometry`, `real`, `rng`,
+//! (functions on any such value), `vector` and `geometry`, `matrix`, `complex`, `quaternion`, `real`, `rng` and `philox`,
+//! `packet` (several elements at one index), `texture`,
 //! `device`, `stream`.
 //!
 //! # Features
@@ -62,6 +63,7 @@
 mod array;
 mod buffer;
 mod compare;
+mod complex;
 mod control;
 mod device;
 mod display;
@@ -70,20 +72,26 @@ mod geometry;
 mod integer;
 mod leaves;
 mod math;
+mod matrix;
 mod memory;
 mod operand;
 mod operators;
+mod packet;
+mod philox;
 pub mod prelude;
+mod quaternion;
 mod real;
 mod reduce;
 mod rng;
 mod stream;
+mod texture;
 pub mod traverse;
 mod tree;
 mod vector;
 
 pub use array::{Array, Mask};
 pub use buffer::Buffer;
+pub use complex::Complex;
 pub use control::{Lanes, Loop, if_else, while_loop};
 pub use device::{
     Device, DeviceBuilder, DeviceInfo, DeviceKind, DiskCacheOptions, FloatMode, KernelRecord, MemoryStats,
@@ -95,10 +103,14 @@ pub use jit_core::ir::Program;
 pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync};
 #[cfg(feature = "derive")]
 pub use jit_frontend_macros::Traverse;
+pub use matrix::Matrix;
 pub use operand::Operand;
+pub use philox::{Philox4x32, tea};
+pub use quaternion::Quaternion;
 pub use real::{Integer, Real, Truth};
 pub use rng::Pcg32;
 pub use stream::Stream;
+pub use texture::{Filter, Texture1, Texture2, Texture3, Wrap};
 pub use traverse::Traverse;
 pub use tree::{eval, gather, scatter, select, sync};
 pub use vector::{Vec2, Vec3, Vec4};
