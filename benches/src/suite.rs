@@ -74,9 +74,18 @@ impl Suite {
         new_device(self.options)
     }
 
-    /// A new device of the same kind that keeps its kernels in that directory.
-    pub fn device_with_disk_cache(&self, directory: &Path) -> Result<Device, Error> {
-        builder(self.options).cache_dir(directory).build()
+    /// The arguments with which a process of the same program has the same options.
+    pub fn arguments(&self) -> Vec<String> {
+        fn argument(name: &str, value: &impl ValueEnum) -> String {
+            let value = value.to_possible_value().expect("no value is left out");
+            format!("--{name}={}", value.get_name())
+        }
+        let Options { backend, profile, float_mode, .. } = self.options;
+        let mut arguments = vec![argument("backend", &backend), argument("profile", &profile)];
+        if float_mode == FloatMode::Contract {
+            arguments.push("--contract".to_owned());
+        }
+        arguments
     }
 
     /// The sizes.
@@ -190,6 +199,14 @@ fn new_device(options: Options) -> Result<Device, Error> {
     builder(options).disk_cache(None).build()
 }
 
+/// A device that keeps its kernels where the environment says.
+///
+/// # Errors
+/// [`Error::NoDevice`].
+pub fn device_with_disk_cache(options: Options) -> Result<Device, Error> {
+    builder(options).build()
+}
+
 fn builder(options: Options) -> DeviceBuilder {
     let kind = match options.backend {
         Backend::Cpu => DeviceKind::Cpu,
@@ -207,5 +224,6 @@ fn peer_name(options: Options) -> String {
     match options.float_mode {
         FloatMode::Strict => format!("jit-{backend}"),
         FloatMode::Contract => format!("jit-{backend}-contract"),
+        FloatMode::Fast => format!("jit-{backend}-fast"),
     }
 }

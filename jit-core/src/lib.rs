@@ -29,6 +29,7 @@
 pub mod backend;
 pub mod dtype;
 pub mod error;
+mod float_mode;
 pub mod interp;
 pub mod ir;
 pub mod op;

@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 pub use jit_core::backend::DeviceKind;
 use jit_core::error::Error;
 use jit_core::interp::{Interpreter, Mode};
+use jit_core::ir::Program;
 use jit_core::runtime;
 use jit_core::runtime::DeviceOptions;
-pub use jit_core::runtime::{DiskCacheOptions, FloatMode, KernelRecord, MemoryStats};
+pub use jit_core::runtime::{DiskCacheOptions, FloatMode, KernelHistory, KernelRecord, MemoryStats};
 #[cfg(feature = "llvm")]
 use jit_llvm::{LlvmBackend, LlvmOptions};
 
@@ -41,6 +42,36 @@ pub struct DeviceBuilder {
     float_mode: FloatMode,
     disk_cache: Option<DiskCacheOptions>,
     memory_budget: Option<usize>,
+    profile: bool,
+}
+
+/// What a launched kernel was made from and became.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    device: runtime::Device,
+    program: Program,
+}
+
+impl Kernel {
+    /// The program as the code generator got it.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The program in NVIDIA's language; `None` on devices that are no such.
+    pub fn ptx(&self) -> Option<String> {
+        None
+    }
+
+    /// The program in LLVM's language, before LLVM's own passes; `None` on devices that do not use it.
+    pub fn llvm_ir(&self) -> Option<String> {
+        self.device.llvm_ir(&self.program)
+    }
+
+    /// The processor's instructions in assembly; `None` on devices that make none.
+    pub fn asm(&self) -> Option<String> {
+        self.device.asm(&self.program)
+    }
 }
 
 impl Device {
@@ -125,6 +156,7 @@ impl Device {
             float_mode: FloatMode::Strict,
             disk_cache: DiskCacheOptions::from_env(),
             memory_budget: None,
+            profile: false,
         }
     }
 
@@ -146,13 +178,18 @@ impl Device {
     }
 
     /// The most recent launches, oldest first.
-    pub fn kernel_history(&self) -> Vec<KernelRecord> {
+    pub fn kernel_history(&self) -> KernelHistory {
         self.0.kernel_history()
     }
 
     /// Forgets the launches so far.
     pub fn clear_kernel_history(&self) {
         self.0.clear_kernel_history();
+    }
+
+    /// The last kernel launched, if it can still be told.
+    pub fn last_kernel(&self) -> Option<Kernel> {
+        Some(Kernel { device: self.0, program: self.0.last_program()? })
     }
 
     /// What the device holds.
@@ -231,6 +268,14 @@ impl DeviceBuilder {
         self
     }
 
+    /// Whether the history says when kernels ran ([`KernelRecord::run_time`]). Unset: it does not, since that takes time
+    /// of its own.
+    #[must_use]
+    pub fn profile(mut self, on: bool) -> DeviceBuilder {
+        self.profile = on;
+        self
+    }
+
     /// Makes the device.
     ///
     /// # Errors
@@ -240,6 +285,7 @@ impl DeviceBuilder {
             float_mode: self.float_mode,
             disk_cache: self.disk_cache.clone(),
             memory_budget: self.memory_budget,
+            profile: self.profile,
             ..DeviceOptions::default()
         };
         match self.kind {

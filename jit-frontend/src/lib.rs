@@ -48,10 +48,11 @@
 //! size alone. See [`Real`] for code that also runs on plain numbers, with the same bits again.
 //!
 //! # Modules
-//! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `memory` (gather and
-//! scatter), `reduce`, `buffer` (places), [`traverse`] (values made of arrays), `control` (loops and branches), `tree`
-//! (functions on any such value), `vector` and `geometry`, `matrix`, `complex`, `quaternion`, `real`, `rng` and `philox`,
-//! `packet` (several elements at one index), `texture`,
+//! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `overflow`, `memory`
+//! (gather and scatter), `packet` (several elements at one index), `reduce` and `statistics`, `reduction` (by closures),
+//! `buffer` (places), `local` (arrays of a lane), [`traverse`] (values made of arrays), `control` (loops and branches),
+//! `tree` (functions on any such value), `vector` and `geometry`, `matrix`, `complex`, `quaternion`, `real`, `rng` and
+//! `philox`, `texture`,
 //! `device`, `stream`.
 //!
 //! # Features
@@ -71,18 +72,22 @@ mod element;
 mod geometry;
 mod integer;
 mod leaves;
+mod local;
 mod math;
 mod matrix;
 mod memory;
 mod operand;
 mod operators;
+mod overflow;
 mod packet;
 mod philox;
 pub mod prelude;
 mod quaternion;
 mod real;
 mod reduce;
+mod reduction;
 mod rng;
+mod statistics;
 mod stream;
 mod texture;
 pub mod traverse;
@@ -94,25 +99,28 @@ pub use buffer::Buffer;
 pub use complex::Complex;
 pub use control::{Lanes, Loop, if_else, while_loop};
 pub use device::{
-    Device, DeviceBuilder, DeviceInfo, DeviceKind, DiskCacheOptions, FloatMode, KernelRecord, MemoryStats,
+    Device, DeviceBuilder, DeviceInfo, DeviceKind, DiskCacheOptions, FloatMode, Kernel, KernelHistory,
+    KernelRecord, MemoryStats,
 };
 pub use element::{Bits, DType, Element, Float, Int, Num, Signed, Widen};
 pub use half::f16;
 pub use jit_core::error::Error;
 pub use jit_core::ir::Program;
-pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync};
+pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync, with_float_mode};
 #[cfg(feature = "derive")]
 pub use jit_frontend_macros::Traverse;
+pub use local::LocalArray;
 pub use matrix::Matrix;
 pub use operand::Operand;
 pub use philox::{Philox4x32, tea};
 pub use quaternion::Quaternion;
 pub use real::{Integer, Real, Truth};
+pub use reduction::{Combined, Reduce, Reduction, reduce};
 pub use rng::Pcg32;
 pub use stream::Stream;
 pub use texture::{Filter, Texture1, Texture2, Texture3, Wrap};
 pub use traverse::Traverse;
-pub use tree::{eval, gather, scatter, select, sync};
+pub use tree::{eval, gather, graphviz, scatter, select, sync};
 pub use vector::{Vec2, Vec3, Vec4};
 
 /// The README's program, compiled and run with the documentation tests.

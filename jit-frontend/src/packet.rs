@@ -45,7 +45,7 @@ impl<T: Element> Array<T> {
     /// As [`gather`](Self::gather), or if `N` is 0.
     #[track_caller]
     pub fn gather_packet<const N: usize, I: Int>(&self, index: impl Operand<I>) -> [Array<T>; N] {
-        let places = Places::new(N, &index.operand(), &self.var().lane_count(), None);
+        let places = Places::new(N, &index.operand(), &self.as_var().lane_count(), None);
         std::array::from_fn(|k| self.gather_masked(places.element(k), &places.mask))
     }
 
@@ -59,7 +59,7 @@ impl<T: Element> Array<T> {
         index: impl Operand<I>,
         mask: impl Operand<bool>,
     ) -> [Array<T>; N] {
-        let places = Places::new(N, &index.operand(), &self.var().lane_count(), Some(&mask.operand()));
+        let places = Places::new(N, &index.operand(), &self.as_var().lane_count(), Some(&mask.operand()));
         std::array::from_fn(|k| self.gather_masked(places.element(k), &places.mask))
     }
 
@@ -69,7 +69,7 @@ impl<T: Element> Array<T> {
     /// As [`scatter`](Self::scatter), or if `N` is 0.
     #[track_caller]
     pub fn scatter_packet<const N: usize, I: Int>(&mut self, values: &[Array<T>; N], index: impl Operand<I>) {
-        let places = Places::new(N, &index.operand(), &self.var().lane_count(), None);
+        let places = Places::new(N, &index.operand(), &self.as_var().lane_count(), None);
         for (k, value) in values.iter().enumerate() {
             self.scatter_masked(value, places.element(k), &places.mask);
         }
@@ -87,7 +87,7 @@ impl<T: Num> Array<T> {
         values: &[Array<T>; N],
         index: impl Operand<I>,
     ) {
-        let places = Places::new(N, &index.operand(), &self.var().lane_count(), None);
+        let places = Places::new(N, &index.operand(), &self.as_var().lane_count(), None);
         for (k, value) in values.iter().enumerate() {
             self.scatter_add_masked(value, places.element(k), &places.mask);
         }

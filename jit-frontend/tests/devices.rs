@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use jit_frontend::Error;
 use jit_frontend::prelude::*;
+use jit_frontend::{Error, FloatMode};
 
 use crate::support::{fresh, values};
 
@@ -90,4 +90,14 @@ fn report_of_a_child() {
         Ok(device) => println!("device: {}", device.kind()),
         Err(error) => println!("device: {error}"),
     }
+}
+
+#[test]
+fn a_scope_has_a_float_mode_of_its_own() {
+    let dev = Device::interpreter();
+    let x = Array::from_slice(&[9.0f32], &dev).expect("memory");
+    let exact = &x / 7.0;
+    let fast = jit_frontend::with_float_mode(FloatMode::Fast, || &x / 7.0);
+    assert_eq!(exact.to_vec().expect("it runs"), [9.0 / 7.0]);
+    assert_eq!(fast.to_vec().expect("it runs"), [9.0 * (1.0 / 7.0)]);
 }

@@ -1,9 +1,8 @@
 //! From a program to the bytes of an object, or to text for people.
 
-use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -11,17 +10,17 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{FileType, TargetMachine};
 use jit_core::error::Error;
 use jit_core::ir::{Block, Program};
-use rayon_core::{ThreadPool, ThreadPoolBuilder};
 
 use crate::codegen::build_module;
-use crate::target::Target;
+use crate::target::{Machine, Target};
 
 /// Makes code for one processor, with vectors of one width.
 pub(crate) struct Compiler {
     target: Target,
     width: u32,
-    /// Where it is made: started with the first program.
-    threads: OnceLock<Result<ThreadPool, String>>,
+    /// Code generators that nobody uses just now, at most one for each thread that compiled at the same time. Making one,
+    /// and what it finds out about the processor with its first function, costs as much as compiling 50 instructions.
+    machines: Mutex<Vec<Machine>>,
 }
 
 /// What straight-line programs do without, since the trace merges and folds: with loops in the program there are
@@ -31,22 +30,16 @@ const PASSES_FOR_LOOPS: &str = "function(early-cse<memssa>,instsimplify,simplify
 /// Above this many instructions no passes run: what they cost grows faster than what they give.
 const MOST_FOR_PASSES: usize = 5000;
 
-/// LLVM's code generator recurses over a block's data flow, codegen over nested blocks. Pages are taken only as they
-/// are touched.
+/// LLVM's code generator recurses over a block's data flow, codegen over nested blocks, on a stack of its own: callers'
+/// may be small. Pages are taken only as they are touched.
 const STACK: usize = 256 << 20;
 
-/// So many programs are compiled at a time, if there are as many processors.
-const MOST_THREADS: usize = 8;
-
-thread_local! {
-    /// The code generator of a thread of a [`Compiler`], for that one's target. It cannot be sent; making it, and what it
-    /// finds out about the processor with its first function, costs as much as compiling 50 instructions.
-    static MACHINE: RefCell<Option<Rc<TargetMachine>>> = const { RefCell::new(None) };
-}
+/// Local arrays of a vector of lanes may take this much of the stack in all: 256 of the largest.
+const MOST_FOR_LOCALS: u64 = 256 << 20;
 
 impl Compiler {
     pub(crate) fn new(target: Target, width: u32) -> Compiler {
-        Compiler { target, width, threads: OnceLock::new() }
+        Compiler { target, width, machines: Mutex::default() }
     }
 
     /// Lanes of a vector.
@@ -76,69 +69,71 @@ impl Compiler {
     pub(crate) fn ir_text(&self, program: &Program) -> Result<String, Error> {
         self.on_a_large_stack(program, || {
             let context = Context::create();
-            let (module, _) = self.module(&context, program)?;
-            Ok(module.print_to_string().to_string())
+            self.with_machine(|machine| {
+                let module = self.module(&context, machine, program)?;
+                Ok(module.print_to_string().to_string())
+            })
         })
     }
 
     fn emitted(&self, program: &Program, what: FileType) -> Result<Vec<u8>, Error> {
         self.on_a_large_stack(program, || {
             let context = Context::create();
-            let (module, machine) = self.module(&context, program)?;
-            if has_regions(&program.body) && program.inst_count() <= MOST_FOR_PASSES {
-                module
-                    .run_passes(PASSES_FOR_LOOPS, &machine, PassBuilderOptions::create())
+            self.with_machine(|machine| {
+                let module = self.module(&context, machine, program)?;
+                if has_regions(&program.body) && program.inst_count() <= MOST_FOR_PASSES {
+                    module
+                        .run_passes(PASSES_FOR_LOOPS, machine, PassBuilderOptions::create())
+                        .map_err(|e| failed(e.to_string(), program))?;
+                }
+                let buffer = machine
+                    .write_to_memory_buffer(&module, what)
                     .map_err(|e| failed(e.to_string(), program))?;
-            }
-            let buffer =
-                machine.write_to_memory_buffer(&module, what).map_err(|e| failed(e.to_string(), program))?;
-            Ok(buffer.as_slice().to_vec())
+                Ok(buffer.as_slice().to_vec())
+            })
         })
     }
 
     fn module<'c>(
         &self,
         context: &'c Context,
+        machine: &TargetMachine,
         program: &Program,
-    ) -> Result<(Rc<Module<'c>>, Rc<TargetMachine>), Error> {
-        let machine = self.machine()?;
+    ) -> Result<Rc<Module<'c>>, Error> {
+        let locals = program.outline().local_bytes * u64::from(self.width);
+        if locals > MOST_FOR_LOCALS {
+            let message = format!(
+                "the local arrays of {} lanes take {locals} bytes of the stack; at most {MOST_FOR_LOCALS} are possible",
+                self.width
+            );
+            return Err(failed(message, program));
+        }
         let module = build_module(context, program, &self.target, self.width)?;
         module.set_triple(&machine.get_triple());
         module.set_data_layout(&machine.get_target_data().get_data_layout());
         if cfg!(debug_assertions) {
             module.verify().map_err(|e| failed(format!("{e}\n{}", module.print_to_string()), program))?;
         }
-        Ok((module, machine))
+        Ok(module)
     }
 
-    /// The calling thread's code generator.
-    fn machine(&self) -> Result<Rc<TargetMachine>, Error> {
-        MACHINE.with_borrow_mut(|machine| {
-            if machine.is_none() {
-                *machine = Some(Rc::new(self.target.machine()?));
-            }
-            Ok(Rc::clone(machine.as_ref().expect("it was just made")))
-        })
+    /// Lends a code generator. One whose user panicked is not used again.
+    fn with_machine<T>(&self, job: impl FnOnce(&TargetMachine) -> Result<T, Error>) -> Result<T, Error> {
+        let machines = || self.machines.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = machines().pop();
+        let machine = idle.map_or_else(|| self.target.machine(), Ok)?;
+        let result = job(machine.get());
+        machines().push(machine);
+        result
     }
 
-    /// Runs on a thread for that, since callers' stacks may be small. A panic becomes an error.
-    fn on_a_large_stack<T: Send>(
+    /// Runs with room for deep recursion. A panic becomes an error.
+    fn on_a_large_stack<T>(
         &self,
         program: &Program,
-        job: impl FnOnce() -> Result<T, Error> + Send,
+        job: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let threads = self.threads.get_or_init(|| {
-            let count = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-            ThreadPoolBuilder::new()
-                .num_threads(count)
-                .thread_name(|k| format!("jit-llvm compile {k}"))
-                .stack_size(STACK)
-                .build()
-                .map_err(|e| e.to_string())
-        });
-        let threads =
-            threads.as_ref().map_err(|e| failed(format!("no threads to compile on: {e}"), program))?;
-        threads.install(|| catch_unwind(AssertUnwindSafe(job))).unwrap_or_else(|panic| {
+        catch_unwind(AssertUnwindSafe(|| stacker::grow(STACK, job))).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
             Err(failed(text.unwrap_or("code generation panicked").to_owned(), program))

@@ -244,7 +244,8 @@ mod tests {
         }
         builder.build_return(None).expect("a return");
         let machine = Target::new(Processor::Host).expect("a target").machine().expect("a machine");
-        machine.write_to_memory_buffer(&module, FileType::Object).expect("an object").as_slice().to_vec()
+        let buffer = machine.get().write_to_memory_buffer(&module, FileType::Object).expect("an object");
+        buffer.as_slice().to_vec()
     }
 
     /// `abort` is in every process; generated code must not find it.

@@ -78,8 +78,8 @@ impl Target {
         }
     }
 
-    /// A code generator for it. It is not `Send`.
-    pub(crate) fn machine(&self) -> Result<TargetMachine, Error> {
+    /// A code generator for it.
+    pub(crate) fn machine(&self) -> Result<Machine, Error> {
         let triple = TargetTriple::create(&self.triple);
         let target = LlvmTarget::from_triple(&triple).map_err(|e| no_target(&e.to_string()))?;
         // `Less` makes the same code as the higher levels here, in less time.
@@ -91,7 +91,21 @@ impl Target {
             .set_code_model(CodeModel::Small);
         target
             .create_target_machine_from_options(&triple, options)
+            .map(Machine)
             .ok_or_else(|| no_target("LLVM has no code generator for it"))
+    }
+}
+
+/// A code generator, used by one thread at a time.
+pub(crate) struct Machine(TargetMachine);
+
+// SAFETY: LLVM keeps nothing of a code generator in the thread that made or used it; here it is only ever lent to one
+// thread at a time, since it is not `Sync`.
+unsafe impl Send for Machine {}
+
+impl Machine {
+    pub(crate) fn get(&self) -> &TargetMachine {
+        &self.0
     }
 }
 

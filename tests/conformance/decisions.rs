@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use jit_core::dtype::DType;
 use jit_core::ir::{Block, ParamKind};
 use jit_core::op::Op;
-use jit_core::runtime::{CacheOutcome, Device, DeviceOptions, FloatMode};
+use jit_core::runtime::{CacheOutcome, Device, DeviceOptions, FloatMode, with_float_mode};
 use jit_core::trace::{BufferVar, Var, eval, if_else, while_loop};
 
 use crate::devices;
@@ -635,6 +635,33 @@ fn contraction_is_asked_for_and_never_a_default() {
     };
     assert_eq!(contract(FloatMode::Strict), [0.0]);
     assert_eq!(contract(FloatMode::Contract), [2.0f32.powi(-24)]);
+    assert_eq!(contract(FloatMode::Fast), [2.0f32.powi(-24)]);
+    // A scope of the program has the last word, whatever the device's mode.
+    for device in [FloatMode::Strict, FloatMode::Contract] {
+        assert_eq!(with_float_mode(FloatMode::Strict, || contract(device)), [0.0]);
+        assert_eq!(with_float_mode(FloatMode::Contract, || contract(device)), [2.0f32.powi(-24)]);
+        let inner =
+            with_float_mode(FloatMode::Contract, || with_float_mode(FloatMode::Strict, || contract(device)));
+        assert_eq!(inner, [0.0]);
+    }
+}
+
+/// The mode is part of an op, and of what kernels are found by.
+#[test]
+fn one_expression_in_two_modes_is_two() {
+    let dev = Device::interpreter(jit_core::interp::Mode::Lowered);
+    let x = upload(dev, &[9.0f32; 5]);
+    let seventh = || op(Op::Div, &[&x, &lit(7.0f32)]);
+    let (strict, fast) = (seventh(), with_float_mode(FloatMode::Fast, seventh));
+    assert!(!strict.same(&fast) && strict.same(&seventh()));
+    assert!(fast.same(&with_float_mode(FloatMode::Fast, seventh)));
+    assert_eq!(read::<f32>(&strict), [9.0 / 7.0; 5]);
+    assert_eq!(read::<f32>(&fast), [9.0 * (1.0 / 7.0f32); 5]);
+    assert_ne!(9.0 / 7.0f32, 9.0 * (1.0 / 7.0f32));
+    let fails = std::panic::catch_unwind(|| with_float_mode(FloatMode::Fast, || panic!("in a scope")));
+    // The scope ends with a panic too.
+    assert!(fails.is_err());
+    assert_eq!(read::<f32>(&seventh()), [9.0 / 7.0; 5]);
 }
 
 #[test]

@@ -7,9 +7,10 @@ use jit_core::dtype::DType;
 use jit_core::ir::{Builder, MAX_NESTING, ParamKind, Program, parse, verify};
 use jit_core::op::Op;
 use jit_core::passes::{self, Bounds, Options};
+use jit_core::runtime::FloatMode;
 
 fn optimise(program: &mut Program) {
-    let options = Options { contract: true, bounds: Bounds::Any };
+    let options = Options { float_mode: FloatMode::Contract, bounds: Bounds::Any };
     passes::run(program, PassLevel::Full, &options, &mut |_, _| {});
 }
 

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Parser;
 use jit_benches::profile::Profile;
 use jit_benches::suite::{Backend, Options, Suite};
-use jit_benches::workloads::{WORKLOADS, Workload};
+use jit_benches::workloads::{WORKLOADS, Workload, disk_warm_child};
 use jit_frontend::FloatMode;
 
 /// Measures the engine on the peers' workloads
@@ -33,6 +34,10 @@ struct Arguments {
     #[arg(long)]
     contract: bool,
 
+    /// Measures one program of that many operations whose kernel is on disk, and prints what it found
+    #[arg(long, value_name = "OPS", hide = true)]
+    disk_warm: Option<usize>,
+
     /// Where the records go
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -47,8 +52,9 @@ fn workload(name: &str) -> Result<&'static Workload, String> {
 
 #[expect(clippy::print_stderr, reason = "failures are for the one who runs it")]
 fn main() -> ExitCode {
+    let start = Instant::now();
     let arguments = Arguments::parse();
-    match run(&arguments) {
+    match run(&arguments, start) {
         Ok(failures) if failures.is_empty() => ExitCode::SUCCESS,
         Ok(failures) => {
             eprintln!("{} failures:", failures.len());
@@ -62,7 +68,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+fn run(arguments: &Arguments, start: Instant) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let float_mode = if arguments.contract { FloatMode::Contract } else { FloatMode::Strict };
     let options = Options {
         backend: arguments.backend,
@@ -70,6 +76,10 @@ fn run(arguments: &Arguments) -> Result<Vec<String>, Box<dyn std::error::Error>>
         float_mode,
         repeat: arguments.repeat,
     };
+    if let Some(ops) = arguments.disk_warm {
+        disk_warm_child(options, ops, start)?;
+        return Ok(Vec::new());
+    }
     let mut suite = Suite::new(options)?;
     let chosen: Vec<&Workload> = match arguments.workloads.as_slice() {
         [] => WORKLOADS.iter().collect(),

@@ -14,6 +14,7 @@ mod stencil_nbody;
 mod trace_overhead;
 mod transcendental;
 
+pub use compile_cold::disk_warm_child;
 use jit_frontend::Array;
 
 use crate::record::{Measured, Metric};

@@ -9,15 +9,17 @@
 //! [`dce`](super::dce) drops.
 
 use crate::dtype::DType;
+use crate::float_mode::FloatMode;
 use crate::ir::{Block, Blocks, Inst, Program, Value};
 use crate::op::Op;
 
-/// Fuses products of floats into the sums that use them.
-pub fn run(program: &mut Program) {
+/// Fuses products of floats into the sums that use them, where the mode of both allows it; `device` is the mode of those
+/// that carry none.
+pub fn run(program: &mut Program, device: FloatMode) {
     let mut uses = vec![0u32; program.values.len()];
     program.top_blocks().for_each(|block| count_uses(block, &mut uses));
     let Program { values, body, finish, .. } = program;
-    let mut pass = Pass { products: vec![None; uses.len()], uses, types: values };
+    let mut pass = Pass { products: vec![None; uses.len()], uses, types: values, device };
     pass.block(body);
     if let Some(finish) = finish {
         pass.block(finish);
@@ -29,6 +31,7 @@ struct Pass<'a> {
     uses: Vec<u32>,
     /// The factors of each value that is a product of floats with one use.
     products: Vec<Option<[Value; 2]>>,
+    device: FloatMode,
 }
 
 impl Pass<'_> {
@@ -37,10 +40,10 @@ impl Pass<'_> {
         for mut inst in std::mem::take(&mut block.insts) {
             inst.blocks.iter_mut().for_each(|nested| self.block(nested));
             match inst.op {
-                Op::Mul if self.is_float(inst.result()) && self.uses[inst.result().index()] == 1 => {
+                Op::Mul if self.contracts(&inst) && self.uses[inst.result().index()] == 1 => {
                     self.products[inst.result().index()] = Some([inst.args[0], inst.args[1]]);
                 }
-                Op::Add | Op::Sub => self.fuse(&mut inst, &mut out),
+                Op::Add | Op::Sub if self.contracts(&inst) => self.fuse(&mut inst, &mut out),
                 _ => {}
             }
             out.push(inst);
@@ -62,6 +65,7 @@ impl Pass<'_> {
             return;
         };
         sum.op = Op::MulAdd;
+        sum.imm = 0;
     }
 
     fn negated(&mut self, value: Value, out: &mut Vec<Inst>) -> Value {
@@ -80,8 +84,8 @@ impl Pass<'_> {
         result
     }
 
-    fn is_float(&self, value: Value) -> bool {
-        self.types[value.index()].is_float()
+    fn contracts(&self, inst: &Inst) -> bool {
+        self.types[inst.result().index()].is_float() && self.device.of(inst.imm).contracts()
     }
 }
 

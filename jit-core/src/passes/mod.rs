@@ -1,27 +1,29 @@
 //! Program to program: what makes kernels smaller and faster.
 //!
 //! A pass is a free function over `&mut Program`. Given a program that [`verify`](crate::ir::verify()) accepts it leaves
-//! one; its header says what it does, what it keeps and what it leaves alone. All but `contract`, which must be asked
-//! for, keep every bit of every result (of a computed NaN: that it is one). Each takes time about linear in the
+//! one; its header says what it does, what it keeps and what it leaves alone. All but `contract` and `fast`, which must
+//! be asked for, keep every bit of every result (of a computed NaN: that it is one). Each takes time about linear in the
 //! program and recurs on the nesting of blocks only. [`run`] is the pipeline.
 
 pub mod bounds;
 pub mod contract;
 pub mod cse;
 pub mod dce;
+pub mod fast;
 pub mod loop_state;
 pub mod lower_math;
 
 pub use bounds::Bounds;
 
 use crate::backend::PassLevel;
+use crate::float_mode::FloatMode;
 use crate::ir::{Program, verify};
 
 /// What the pipeline may do.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Fuse products into sums (`FloatMode::Contract`): one rounding less, other bits.
-    pub contract: bool,
+    /// What is done to float arithmetic that carries no mode of its own.
+    pub float_mode: FloatMode,
     /// What the range pass may rely on.
     pub bounds: Bounds,
 }
@@ -33,6 +35,7 @@ pub fn run(
     options: &Options,
     observe: &mut dyn FnMut(&'static str, &Program),
 ) {
+    let any_carries_a_mode = program.any_inst(&|inst| inst.float_mode().is_some());
     let mut pass = |name: &'static str, apply: &dyn Fn(&mut Program)| {
         apply(program);
         if cfg!(debug_assertions)
@@ -48,9 +51,11 @@ pub fn run(
     }
     let full = level == PassLevel::Full;
     // Before `lower_math`, whose steps count on each rounding.
-    if full && options.contract {
+    let mode = options.float_mode;
+    if full && (mode.contracts() || any_carries_a_mode) {
         pass("cse", &cse::run);
-        pass("contract", &contract::run);
+        pass("contract", &|program| contract::run(program, mode));
+        pass("fast", &|program| fast::run(program, mode));
     }
     pass("lower_math", &lower_math::run);
     if !full {

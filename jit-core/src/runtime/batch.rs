@@ -7,6 +7,7 @@ use crate::backend::{Arg, CompiledKernel, Launch};
 use crate::error::Error;
 use crate::runtime::event::Events;
 use crate::runtime::executor::Executor;
+use crate::runtime::history::Run;
 use crate::runtime::{Event, Storage, Stream};
 
 /// One thing to do.
@@ -19,6 +20,10 @@ pub(crate) enum Work {
         args: Vec<Arg>,
         /// Number of lanes.
         lanes: u64,
+        /// Length of its segments.
+        segment: u64,
+        /// Where to note when it ran.
+        run: Option<Arc<Run>>,
     },
     /// Copies all bytes of a storage to another of its size.
     Copy {
@@ -94,11 +99,16 @@ impl Batch {
 impl Work {
     fn run(self) -> Result<(), Error> {
         match self {
-            Work::Kernel { kernel, args, lanes } => {
+            Work::Kernel { kernel, args, lanes, segment, run } => {
+                let launch = Launch { args: &args, lanes, segment, base: 0 };
                 // SAFETY: the memory of the arguments lives until this batch is done, see `Span`; the plan gave each
                 // parameter memory of its kind and length, and checked `min_len`; batches that write what this one
                 // reads or writes, and batches that read what it writes, are ordered by the points of the storages.
-                unsafe { kernel.launch(&Launch { args: &args, lanes, base: 0 }) }
+                let launch = || unsafe { kernel.launch(&launch) };
+                match run {
+                    Some(run) => run.measure(launch),
+                    None => launch(),
+                }
             }
             Work::Copy { from, to } => {
                 assert_eq!(from.bytes, to.bytes, "a copy between storages of one size");

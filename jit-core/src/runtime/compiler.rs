@@ -227,8 +227,7 @@ impl Compiler {
         let mut program = entry.program(&variant.baked);
         verify(&program)?;
         let bounds = if lengths == Lengths::Assumed { Bounds::default() } else { Bounds::Off };
-        let contract = self.float_mode == FloatMode::Contract;
-        let options = passes::Options { contract, bounds };
+        let options = passes::Options { float_mode: self.float_mode, bounds };
         passes::run(&mut program, self.backend.caps().passes, &options, &mut |_, _| {});
         Ok(program)
     }

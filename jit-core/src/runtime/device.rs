@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use crate::backend::{Backend, Caps, DeviceKind};
 use crate::error::Error;
+use crate::float_mode::FloatMode;
 use crate::interp::{Interpreter, Mode};
+use crate::ir::Program;
 use crate::runtime::batch::Work;
 use crate::runtime::cache::{KernelEntry, Variant};
 use crate::runtime::pool::Pool;
 use crate::runtime::stream::Streams;
-use crate::runtime::{Compiler, DiskCacheOptions, Event, History, KernelRecord, Planner, Stream, TraceLock};
+use crate::runtime::{Compiler, DiskCacheOptions, Event, History, KernelHistory, Planner, Stream, TraceLock};
 use crate::trace::Trace;
 
 /// A device. Cheap to copy; lives as long as the process.
@@ -37,16 +40,8 @@ pub struct DeviceOptions {
     pub float_mode: FloatMode,
     /// Where compiled kernels are kept between processes; none: nowhere.
     pub disk_cache: Option<DiskCacheOptions>,
-}
-
-/// What compiling may do to float arithmetic.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum FloatMode {
-    /// Nothing: the same bits on every device, at every vector width, with literals or arrays.
-    #[default]
-    Strict,
-    /// Products may be fused into sums (`a * b + c` rounded once). Results then depend on what shares a kernel.
-    Contract,
+    /// Whether the history says when kernels ran.
+    pub profile: bool,
 }
 
 impl Default for DeviceOptions {
@@ -59,6 +54,7 @@ impl Default for DeviceOptions {
             memory_budget: None,
             float_mode: FloatMode::Strict,
             disk_cache: None,
+            profile: false,
         }
     }
 }
@@ -75,6 +71,8 @@ pub(crate) struct Shared {
     /// What the last kernel launched was compiled from.
     pub(crate) last: Mutex<Option<(Arc<KernelEntry>, Arc<Variant>)>>,
     pub(crate) trace: TraceLock,
+    /// When the device was made.
+    pub(crate) made: Instant,
     number: u64,
 }
 
@@ -93,6 +91,7 @@ impl Device {
             planner: Mutex::default(),
             last: Mutex::default(),
             trace: TraceLock::new(trace),
+            made: Instant::now(),
             options,
             // Only uniqueness matters.
             number: COUNT.fetch_add(1, Ordering::Relaxed),
@@ -124,7 +123,7 @@ impl Device {
     }
 
     /// The most recent launches, oldest first.
-    pub fn kernel_history(&self) -> Vec<KernelRecord> {
+    pub fn kernel_history(&self) -> KernelHistory {
         self.0.history.lock().records()
     }
 
@@ -139,10 +138,21 @@ impl Device {
     }
 
     /// The program of the last kernel launched, as the backend got it.
-    pub fn last_program(&self) -> Option<crate::ir::Program> {
+    pub fn last_program(&self) -> Option<Program> {
         let last = self.0.last.lock().clone();
         let (entry, variant) = last?;
         self.0.compiler.program(&entry, &variant).ok()
+    }
+
+    /// What the code generator makes of a program that went through the passes, in its intermediate language, where it has
+    /// one.
+    pub fn llvm_ir(&self, program: &Program) -> Option<String> {
+        self.0.backend.llvm_ir(program)
+    }
+
+    /// The machine code of a program that went through the passes in assembly, where there is any.
+    pub fn asm(&self, program: &Program) -> Option<String> {
+        self.0.backend.asm(program)
     }
 
     /// Makes the host wait for everything submitted so far, on any stream.

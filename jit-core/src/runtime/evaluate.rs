@@ -16,11 +16,12 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::{Hole, Outline, ParamKind};
 use crate::op::Class;
-use crate::plan::{self, Canonical, Memory, Source, Step};
+use crate::plan::{self, Canonical, Constant, Memory, Source, Step};
 use crate::runtime::batch::{Span, Work};
 use crate::runtime::cache::{KernelEntry, MAX_LOADED};
 use crate::runtime::compiler::PreparedKernel;
 use crate::runtime::flight::{Flight, Landing};
+use crate::runtime::history::Run;
 use crate::runtime::pool::Reuse;
 use crate::runtime::stream::Ticket;
 use crate::runtime::structures::Structures;
@@ -46,8 +47,17 @@ struct CachedPlan {
 }
 
 enum CachedStep {
-    Copy { from: Memory, to: Memory },
-    Launch { kernel: Arc<KernelEntry>, literals: Vec<u32>, args: Vec<Source>, lanes: Option<u32> },
+    Copy {
+        from: Memory,
+        to: Memory,
+    },
+    Launch {
+        kernel: Arc<KernelEntry>,
+        literals: Vec<Constant>,
+        args: Vec<Source>,
+        lanes: Option<u32>,
+        segment: Option<u32>,
+    },
 }
 
 /// What a plan refers to, taken while the trace was locked.
@@ -67,6 +77,7 @@ struct Snapshot {
 struct LaunchData {
     literals: Vec<u64>,
     lanes: u64,
+    segment: u64,
     counts: Vec<u64>,
 }
 
@@ -76,6 +87,8 @@ enum Planned {
     Nothing,
     /// An earlier evaluation is about to change what this one needs.
     Busy(Arc<Landing>),
+    /// A reduction of that name has no elements, and no value for that.
+    WithoutValue(&'static str),
     Ready(Box<Snapshot>, Flight),
 }
 
@@ -97,6 +110,7 @@ fn launch(device: Device, roots: &[NodeId], stream: &Stream) -> Result<(), Error
         match device.with_trace(|trace| planner.lock().plan(device, trace, roots)) {
             Planned::Nothing => return Ok(()),
             Planned::Busy(earlier) => earlier.wait(),
+            Planned::WithoutValue(op) => return Err(Error::EmptyReduction { op }),
             Planned::Ready(snapshot, flight) => break (snapshot, flight),
         }
     };
@@ -146,6 +160,9 @@ impl Planner {
         if let Some(earlier) = trace.flight_among(&self.canonical.order) {
             return Planned::Busy(earlier);
         }
+        if let Some(op) = self.canonical.without_value(trace) {
+            return Planned::WithoutValue(op);
+        }
         let plans = self.plans.len();
         let plan = self.cached_plan(trace, &roots, device.shared().options.fuse);
         let is_new = self.plans.len() > plans;
@@ -176,7 +193,8 @@ impl Planner {
                             |hole: &Hole| all.find(|(value, _)| *value == hole.value).map(|&(_, node)| node);
                         let literals = holes.iter().map(node).collect::<Option<_>>();
                         let literals = literals.expect("a hole is one of the stage's literals");
-                        CachedStep::Launch { kernel, literals, args: stage.args, lanes: stage.lanes }
+                        let plan::Stage { args, lanes, segment, .. } = *stage;
+                        CachedStep::Launch { kernel, literals, args, lanes, segment }
                     }
                 });
             }
@@ -198,6 +216,10 @@ impl Planner {
 impl Snapshot {
     fn new(trace: &Trace, plan: Arc<CachedPlan>, is_new: bool, order: &[NodeId]) -> Snapshot {
         let node = |number: u32| trace.node(order[number as usize]);
+        let literal = |constant: &Constant| match *constant {
+            Constant::Node(number) => node(number).payload,
+            Constant::Bits(bits) => bits,
+        };
         let mut leaves = SmallVec::<[(u32, Arc<Storage>); 4]>::new();
         let mut seen = FxHashMap::default();
         let mut leaf = |memory: Memory| {
@@ -212,10 +234,13 @@ impl Snapshot {
         for step in &plan.steps {
             match step {
                 CachedStep::Copy { from, to } => [*from, *to].into_iter().for_each(&mut leaf),
-                CachedStep::Launch { literals, args, lanes, .. } => {
+                CachedStep::Launch { literals, args, lanes, segment, .. } => {
                     let mut data = LaunchData {
-                        literals: literals.iter().map(|&n| node(n).payload).collect(),
+                        literals: literals.iter().map(literal).collect(),
                         lanes: lanes.map_or(1, |n| node(n).size),
+                        segment: segment
+                            .and_then(|n| trace.reduces(node(n)))
+                            .map_or(0, |(_, division)| division.length()),
                         counts: Vec::new(),
                     };
                     for arg in args {
@@ -230,7 +255,7 @@ impl Snapshot {
         }
         plan.evaluated.iter().for_each(|&(_, memory)| leaf(memory));
         leaves.sort_unstable_by_key(|&(number, _)| number);
-        let slot_sizes = plan.slots.iter().map(|&(_, number)| node(number).size).collect();
+        let slot_sizes = plan.slots.iter().map(|&(_, number)| node(number).elements()).collect();
         let evaluated = plan.evaluated.iter().map(|&(n, _)| order[n as usize]).collect();
         Snapshot { plan, is_new, evaluated, leaves, slot_sizes, launches }
     }
@@ -292,10 +317,15 @@ impl Snapshot {
                         }
                     }
                     effort = effort.saturating_add(launch_effort(outline, data.lanes));
-                    records.push(record(device, entry.number, outline, &args, data.lanes, cache, time));
+                    let run = shared.options.profile.then(|| Arc::new(Run::new(shared.made)));
+                    records.push(KernelRecord {
+                        stream: stream.number(),
+                        run: run.clone(),
+                        ..record(device, entry.number, outline, &args, data.lanes, cache, time)
+                    });
                     last = Some((Arc::clone(entry), variant));
                     let kernel = Arc::clone(&loaded.kernel);
-                    work.push(Work::Kernel { kernel, args, lanes: data.lanes });
+                    work.push(Work::Kernel { kernel, args, lanes: data.lanes, segment: data.segment, run });
                 }
             }
         }
@@ -370,5 +400,8 @@ fn record(
         bytes: memories.map(|(_, bytes)| bytes).sum(),
         cache,
         compile_time,
+        submitted: device.shared().made.elapsed(),
+        stream: 0,
+        run: None,
     }
 }

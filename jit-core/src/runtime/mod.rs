@@ -29,15 +29,16 @@ mod stream;
 mod structures;
 mod sync;
 
+pub use crate::float_mode::{FloatMode, with_float_mode};
 pub(crate) use cache::KernelCache;
 pub(crate) use compiler::Compiler;
-pub use device::{Device, DeviceOptions, FloatMode};
+pub use device::{Device, DeviceOptions};
 pub use disk::DiskCacheOptions;
 pub(crate) use evaluate::{Planner, evaluate};
 pub use event::{Event, Gate, forbid_host_sync};
 pub(crate) use flight::Flights;
 pub(crate) use history::History;
-pub use history::{CacheOutcome, KernelRecord};
+pub use history::{CacheOutcome, KernelHistory, KernelRecord};
 pub(crate) use lock::{Dropped, TraceLock};
 pub use memory::{Holder, MemoryStats};
 pub(crate) use storage::{Storage, host_bytes};

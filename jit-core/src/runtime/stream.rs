@@ -199,6 +199,11 @@ impl Stream {
         error.map_or(Ok(()), Err)
     }
 
+    /// Its number on its device; a later stream may get it again.
+    pub(crate) fn number(&self) -> u32 {
+        self.0.number
+    }
+
     /// What the next batch is ordered after anyway.
     pub(crate) fn known(&self) -> Clock {
         self.streams().lanes.lock().lanes[self.0.number as usize].known.clone()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::var::{bind_all, mixed, or_panic, unbind_all};
-use super::{PlaceKey, Var, region};
+use super::{Misuse, PlaceKey, Var, region};
 use crate::dtype::DType;
 use crate::op::Op;
 use crate::runtime::{Device, Dropped};
@@ -35,6 +35,9 @@ impl BufferVar {
         let device = value.device().expect("a buffer needs a device; bind the literal first");
         let key = or_panic(device.with_trace(|t| {
             t.check_top_level("a buffer", value.id())?;
+            if t.node(value.id()).local != 0 {
+                return Err(Misuse::new("a buffer of a local array; evaluate its elements".to_owned()));
+            }
             t.retain(value.id());
             Ok(t.new_place(value.id()))
         }));
@@ -92,6 +95,7 @@ impl BufferVar {
             panic!("setting a buffer inside a {opened}; scatter to it instead");
         }
         let value = value.bind(self.device());
+        assert!(value.local_len().is_none(), "setting a buffer to a local array; read its elements");
         let size = self.size();
         assert!(
             value.dtype() == self.dtype,

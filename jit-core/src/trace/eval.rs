@@ -20,6 +20,21 @@ pub fn eval(values: &[&Var], buffers: &[&BufferVar]) -> Result<Event, Error> {
     run(device, values, buffers, &Stream::current(device))
 }
 
+/// What is still to be computed for these arrays and the current versions of these buffers, as a graph in Graphviz's
+/// language. Computes nothing.
+///
+/// # Errors
+/// [`Error::MixedDevices`].
+pub fn graphviz(values: &[&Var], buffers: &[&BufferVar]) -> Result<String, Error> {
+    let Some(device) = common_device(None, values, buffers)? else {
+        return Ok("digraph trace {\n}\n".to_owned());
+    };
+    let snapshots: Vec<Var> = buffers.iter().map(|buffer| buffer.value()).collect();
+    let bound = values.iter().filter(|value| value.device().is_some()).map(|value| value.id());
+    let roots: Vec<NodeId> = bound.chain(snapshots.iter().map(Var::id)).collect();
+    Ok(device.with_trace(|t| t.graphviz(&roots)))
+}
+
 /// As [`eval`], on that stream.
 ///
 /// # Errors

@@ -57,23 +57,18 @@ impl<'c> Gen<'c, '_> {
         let e = &self.e;
         let value = to_memory(e, dtype, value);
         let at = self.lane_address(param);
-        match self.lanes.active {
-            None => self.store_vector(value, at, dtype.size() as u32),
-            active => e.masked_store(value, at, dtype.size() as u32, active),
-        }
-    }
-
-    /// Stores what nobody masks. Memory beyond the caches is written past them, without being read first.
-    fn store_vector(&self, value: Val<'c>, at: PointerValue<'c>, size: u32) {
-        let e = &self.e;
-        let Some(streams) = self.streams else { return e.store(value, at, size) };
-        let (past, through, done) = (e.block("past.caches"), e.block("through.caches"), e.block("stored"));
-        e.branch(streams, past, through);
-        e.continue_at(past);
+        let size = dtype.size() as u32;
+        let mask = self.lanes.active;
+        let Some(past) = self.lanes.past_caches else { return e.masked_store(value, at, size, mask) };
+        // Memory beyond the caches is written past them, without being read first.
+        let (streamed, through, done) =
+            (e.block("past.caches"), e.block("through.caches"), e.block("stored"));
+        e.branch(past, streamed, through);
+        e.continue_at(streamed);
         e.store_past_caches(value, at, (size * e.width).min(64));
         e.jump(done);
         e.continue_at(through);
-        e.store(value, at, size);
+        e.masked_store(value, at, size, mask);
         e.jump(done);
         e.continue_at(done);
     }
