@@ -148,8 +148,11 @@ pub trait CompiledKernel: Any + Send + Sync {
 pub struct Launch<'a> {
     /// One argument for each of the program's parameters, in order.
     pub args: &'a [Arg],
-    /// The number of lanes; 0 runs no lane, but still the finishing block.
+    /// The number of lanes; 0 runs no lane, but still the finishing block of each segment.
     pub lanes: u64,
+    /// The length of the program's segments, see [`Segments`](crate::ir::Segments): at least 1 unless there is one segment
+    /// only; by columns, `lanes` is a multiple of it.
+    pub segment: u64,
     /// The global index of lane 0: `counter` is `base + i`. Memory is indexed by `i` in `load` and `store`.
     pub base: u64,
 }

@@ -63,6 +63,12 @@ pub enum Error {
         /// The size of the memory.
         size: u64,
     },
+    /// The caller's fault: a reduction that has no value for no elements was evaluated on none.
+    #[error("`{op}` of an array without elements has no value; ask for its size first")]
+    EmptyReduction {
+        /// The reduction.
+        op: &'static str,
+    },
     /// The request's size or the machine's: no memory is left after everything that is cached was given back.
     #[error(
         "out of memory: {requested} bytes asked for, {in_use} in use, {cached} cached; drop arrays, call `trim`, or work on fewer lanes at a time ({holders})"

@@ -27,6 +27,8 @@ pub enum Class {
     Read,
     /// Changes memory; executed exactly once per active lane.
     Effect,
+    /// Makes, reads or changes an array that each lane has for itself; pure, since such an array is a value.
+    Local,
     /// Combines the values of all lanes into one.
     Reduce,
     /// Moves or combines elements across lanes, by a kernel of its own that no program describes.
@@ -143,6 +145,26 @@ ops! {
     Exp           "exp"            Math   1 Float     "e to the power x.";
     Ln            "ln"             Math   1 Float     "Natural logarithm.";
     Pow           "pow"            Math   2 Float     "The first operand to the power of the second, as C's pow.";
+    Tan           "tan"            Math   1 Float     "Tangent of an angle in radians.";
+    Asin          "asin"           Math   1 Float     "Arcsine, from -pi/2 to pi/2; NaN beyond 1.";
+    Acos          "acos"           Math   1 Float     "Arccosine, from 0 to pi; NaN beyond 1.";
+    Atan          "atan"           Math   1 Float     "Arctangent, from -pi/2 to pi/2.";
+    Atan2         "atan2"          Math   2 Float     "Angle of the vector (second, first operand), from -pi to pi, as C's atan2.";
+    Sinh          "sinh"           Math   1 Float     "Hyperbolic sine.";
+    Cosh          "cosh"           Math   1 Float     "Hyperbolic cosine.";
+    Tanh          "tanh"           Math   1 Float     "Hyperbolic tangent.";
+    Asinh         "asinh"          Math   1 Float     "Inverse hyperbolic sine.";
+    Acosh         "acosh"          Math   1 Float     "Inverse hyperbolic cosine; NaN below 1.";
+    Atanh         "atanh"          Math   1 Float     "Inverse hyperbolic tangent; NaN beyond 1.";
+    Exp2          "exp2"           Math   1 Float     "2 to the power x.";
+    ExpM1         "exp_m1"         Math   1 Float     "e to the power x, less 1.";
+    Log2          "log2"           Math   1 Float     "Binary logarithm.";
+    Log10         "log10"          Math   1 Float     "Decimal logarithm.";
+    Ln1p          "ln_1p"          Math   1 Float     "Natural logarithm of 1 + x.";
+    Cbrt          "cbrt"           Math   1 Float     "Cube root, also of negative numbers.";
+    Hypot         "hypot"          Math   2 Float     "Square root of the sum of the squares, without overflow, as C's hypot.";
+    Erf           "erf"            Math   1 Float     "Error function.";
+    Erfc          "erfc"           Math   1 Float     "1 less the error function, exact where that is small.";
 
     Gather        "gather"         Read   3 Special   "Element at an index: source, index, mask; 0 where masked off or out of bounds.";
 
@@ -157,6 +179,12 @@ ops! {
     ScatterOr     "scatter_or"     Effect 4 Special   "Atomic `or` with an element.";
     ScatterXor    "scatter_xor"    Effect 4 Special   "Atomic `xor` with an element.";
     AtomicInc     "atomic_inc"     Effect 3 Special   "Adds 1 to an integer element, gives the old value: target, index, mask; 0 where masked off or out of bounds.";
+    Exchange      "exchange"       Effect 4 Special   "Stores an element atomically, gives the old value: target, value, index, mask; 0 where masked off or out of bounds.";
+    CompareExchange "compare_exchange" Effect 4 Special "Stores an element atomically if it has the expected bits, gives the old value: target, expected, value, index; 0 where out of bounds (in kernel IR also a mask).";
+
+    LocalZeros    "local_zeros"    Local  0 Special   "An array of zeros for each lane.";
+    LocalRead     "local_read"     Local  3 Special   "Element of a lane's own array: array, index, mask; 0 where masked off or out of bounds.";
+    LocalWrite    "local_write"    Local  4 Special   "A lane's own array with one element changed: array, value, index, mask; the same where masked off or out of bounds.";
 
     ReduceSum     "reduce_sum"     Reduce 1 Numeric   "Sum of all lanes.";
     ReduceProd    "reduce_prod"    Reduce 1 Numeric   "Product of all lanes.";
@@ -167,6 +195,8 @@ ops! {
     ReduceAnd     "reduce_and"     Reduce 1 Bits      "`and` of all lanes.";
     ReduceOr      "reduce_or"      Reduce 1 Bits      "`or` of all lanes.";
     ReduceXor     "reduce_xor"     Reduce 1 Bits      "`xor` of all lanes.";
+
+    Reduce        "reduce"         Reduce 0 Special   "States of all lanes, combined by a block: values, then identities.";
 
     Scan          "scan"           Across 1 Special   "Running totals: of sums, minima or maxima.";
     Sort          "sort"           Across 1 Special   "The elements in ascending order, NaN last.";
@@ -271,6 +301,22 @@ impl Op {
     /// A pure function of its operands on one lane ([`Class::Lane`] or [`Class::Math`]).
     pub fn is_lane(self) -> bool {
         matches!(self.class(), Class::Lane | Class::Math)
+    }
+
+    /// An effect whose result is what the element held before.
+    #[inline]
+    pub fn gives_old(self) -> bool {
+        matches!(self, Op::AtomicInc | Op::Exchange | Op::CompareExchange)
+    }
+
+    /// The number of elements that an indexed memory op takes before its index.
+    #[inline]
+    pub fn element_operands(self) -> usize {
+        match self {
+            Op::Gather | Op::AtomicInc => 0,
+            Op::CompareExchange => 2,
+            _ => 1,
+        }
     }
 
     /// The operands may be exchanged without changing a bit of the result.

@@ -194,7 +194,7 @@ impl<T: Element> Array<T> {
     }
 
     /// The value in the trace.
-    pub fn var(&self) -> &Var {
+    pub fn as_var(&self) -> &Var {
         &self.var
     }
 

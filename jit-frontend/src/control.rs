@@ -229,7 +229,7 @@ fn symbolic_loop<S: Traverse>(
 }
 
 /// That two values differ in their arrays alone.
-fn same_structure<A: Traverse>(
+pub(crate) fn same_structure<A: Traverse>(
     what: &str,
     expected: &A,
     before: &Leaves,
@@ -253,14 +253,14 @@ fn same_structure<A: Traverse>(
     Ok(())
 }
 
-/// Where a loop or branch runs whose operands are all literals.
+/// Where a loop, branch or reduction runs whose operands are all literals.
 #[track_caller]
-fn default_device() -> runtime::Device {
+pub(crate) fn default_device() -> runtime::Device {
     if let Some(device) = trace::open_device() {
         return device;
     }
     match Device::from_env() {
         Ok(device) => device.core(),
-        Err(error) => panic!("a loop or branch of literals alone has no device: {error}"),
+        Err(error) => panic!("a loop, branch or reduction of literals alone has no device: {error}"),
     }
 }

@@ -76,10 +76,70 @@ impl<T: Float> Array<T> {
         (self.sin(), self.cos())
     }
 
-    /// Tangent of an angle in radians, as the quotient of sine and cosine.
+    /// Tangent of an angle in radians.
     #[track_caller]
     pub fn tan(&self) -> Array<T> {
-        self.sin() / self.cos()
+        self.unary(Op::Tan)
+    }
+
+    /// Arcsine in radians, from -pi/2 to pi/2; NaN beyond 1.
+    #[track_caller]
+    pub fn asin(&self) -> Array<T> {
+        self.unary(Op::Asin)
+    }
+
+    /// Arccosine in radians, from 0 to pi; NaN beyond 1.
+    #[track_caller]
+    pub fn acos(&self) -> Array<T> {
+        self.unary(Op::Acos)
+    }
+
+    /// Arctangent in radians, from -pi/2 to pi/2.
+    #[track_caller]
+    pub fn atan(&self) -> Array<T> {
+        self.unary(Op::Atan)
+    }
+
+    /// The angle of the vector (`x`, `self`) in radians, from -pi to pi; zeros, infinities and signs as C's `atan2`.
+    #[track_caller]
+    pub fn atan2(&self, x: impl Operand<T>) -> Array<T> {
+        self.binary(Op::Atan2, &x)
+    }
+
+    /// Hyperbolic sine.
+    #[track_caller]
+    pub fn sinh(&self) -> Array<T> {
+        self.unary(Op::Sinh)
+    }
+
+    /// Hyperbolic cosine.
+    #[track_caller]
+    pub fn cosh(&self) -> Array<T> {
+        self.unary(Op::Cosh)
+    }
+
+    /// Hyperbolic tangent.
+    #[track_caller]
+    pub fn tanh(&self) -> Array<T> {
+        self.unary(Op::Tanh)
+    }
+
+    /// Inverse hyperbolic sine.
+    #[track_caller]
+    pub fn asinh(&self) -> Array<T> {
+        self.unary(Op::Asinh)
+    }
+
+    /// Inverse hyperbolic cosine; NaN below 1.
+    #[track_caller]
+    pub fn acosh(&self) -> Array<T> {
+        self.unary(Op::Acosh)
+    }
+
+    /// Inverse hyperbolic tangent; NaN beyond 1.
+    #[track_caller]
+    pub fn atanh(&self) -> Array<T> {
+        self.unary(Op::Atanh)
     }
 
     /// e to the power x.
@@ -88,10 +148,64 @@ impl<T: Float> Array<T> {
         self.unary(Op::Exp)
     }
 
+    /// 2 to the power x; exact where that is a power of two.
+    #[track_caller]
+    pub fn exp2(&self) -> Array<T> {
+        self.unary(Op::Exp2)
+    }
+
+    /// e to the power x, less 1; to full relative accuracy near 0.
+    #[track_caller]
+    pub fn exp_m1(&self) -> Array<T> {
+        self.unary(Op::ExpM1)
+    }
+
     /// Natural logarithm.
     #[track_caller]
     pub fn ln(&self) -> Array<T> {
         self.unary(Op::Ln)
+    }
+
+    /// Binary logarithm; exact for powers of two.
+    #[track_caller]
+    pub fn log2(&self) -> Array<T> {
+        self.unary(Op::Log2)
+    }
+
+    /// Decimal logarithm.
+    #[track_caller]
+    pub fn log10(&self) -> Array<T> {
+        self.unary(Op::Log10)
+    }
+
+    /// Natural logarithm of 1 + x; to full relative accuracy near 0.
+    #[track_caller]
+    pub fn ln_1p(&self) -> Array<T> {
+        self.unary(Op::Ln1p)
+    }
+
+    /// Cube root, also of negative numbers.
+    #[track_caller]
+    pub fn cbrt(&self) -> Array<T> {
+        self.unary(Op::Cbrt)
+    }
+
+    /// `sqrt(self^2 + other^2)`, without overflow on the way; infinity if either is, even beside NaN.
+    #[track_caller]
+    pub fn hypot(&self, other: impl Operand<T>) -> Array<T> {
+        self.binary(Op::Hypot, &other)
+    }
+
+    /// The error function.
+    #[track_caller]
+    pub fn erf(&self) -> Array<T> {
+        self.unary(Op::Erf)
+    }
+
+    /// 1 less the error function; to full relative accuracy where that is small.
+    #[track_caller]
+    pub fn erfc(&self) -> Array<T> {
+        self.unary(Op::Erfc)
     }
 
     /// To a floating-point power, special cases as C's `pow`.

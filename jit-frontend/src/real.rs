@@ -154,17 +154,93 @@ pub trait Real:
     #[must_use]
     fn cos(&self) -> Self;
 
-    /// Tangent of an angle in radians, as the quotient of sine and cosine.
+    /// Tangent of an angle in radians.
     #[must_use]
     fn tan(&self) -> Self;
+
+    /// Arcsine in radians; NaN beyond 1.
+    #[must_use]
+    fn asin(&self) -> Self;
+
+    /// Arccosine in radians; NaN beyond 1.
+    #[must_use]
+    fn acos(&self) -> Self;
+
+    /// Arctangent in radians.
+    #[must_use]
+    fn atan(&self) -> Self;
+
+    /// The angle of the vector (`x`, `self`) in radians, from -pi to pi.
+    #[must_use]
+    fn atan2(&self, x: Self) -> Self;
+
+    /// Hyperbolic sine.
+    #[must_use]
+    fn sinh(&self) -> Self;
+
+    /// Hyperbolic cosine.
+    #[must_use]
+    fn cosh(&self) -> Self;
+
+    /// Hyperbolic tangent.
+    #[must_use]
+    fn tanh(&self) -> Self;
+
+    /// Inverse hyperbolic sine.
+    #[must_use]
+    fn asinh(&self) -> Self;
+
+    /// Inverse hyperbolic cosine; NaN below 1.
+    #[must_use]
+    fn acosh(&self) -> Self;
+
+    /// Inverse hyperbolic tangent; NaN beyond 1.
+    #[must_use]
+    fn atanh(&self) -> Self;
 
     /// e to the power x.
     #[must_use]
     fn exp(&self) -> Self;
 
+    /// 2 to the power x.
+    #[must_use]
+    fn exp2(&self) -> Self;
+
+    /// e to the power x, less 1.
+    #[must_use]
+    fn exp_m1(&self) -> Self;
+
     /// Natural logarithm.
     #[must_use]
     fn ln(&self) -> Self;
+
+    /// Binary logarithm.
+    #[must_use]
+    fn log2(&self) -> Self;
+
+    /// Decimal logarithm.
+    #[must_use]
+    fn log10(&self) -> Self;
+
+    /// Natural logarithm of 1 + x.
+    #[must_use]
+    fn ln_1p(&self) -> Self;
+
+    /// Cube root.
+    #[must_use]
+    fn cbrt(&self) -> Self;
+
+    /// `sqrt(self^2 + other^2)`, without overflow on the way.
+    #[must_use]
+    fn hypot(&self, other: Self) -> Self;
+
+    /// The error function.
+    #[must_use]
+    fn erf(&self) -> Self;
+
+    /// 1 less the error function.
+    #[must_use]
+    fn erfc(&self) -> Self;
 
     /// To a floating-point power.
     #[must_use]
@@ -385,8 +461,27 @@ macro_rules! real {
                 sin() -> Self;
                 cos() -> Self;
                 tan() -> Self;
+                asin() -> Self;
+                acos() -> Self;
+                atan() -> Self;
+                atan2(x) -> Self;
+                sinh() -> Self;
+                cosh() -> Self;
+                tanh() -> Self;
+                asinh() -> Self;
+                acosh() -> Self;
+                atanh() -> Self;
                 exp() -> Self;
+                exp2() -> Self;
+                exp_m1() -> Self;
                 ln() -> Self;
+                log2() -> Self;
+                log10() -> Self;
+                ln_1p() -> Self;
+                cbrt() -> Self;
+                hypot(other) -> Self;
+                erf() -> Self;
+                erfc() -> Self;
                 powf(exponent) -> Self;
                 floor() -> Self;
                 ceil() -> Self;
@@ -486,8 +581,27 @@ macro_rules! real {
                 sin();
                 cos();
                 tan();
+                asin();
+                acos();
+                atan();
+                atan2(x);
+                sinh();
+                cosh();
+                tanh();
+                asinh();
+                acosh();
+                atanh();
                 exp();
+                exp2();
+                exp_m1();
                 ln();
+                log2();
+                log10();
+                ln_1p();
+                cbrt();
+                hypot(other);
+                erf();
+                erfc();
                 powf(exponent);
                 lerp(end, t);
                 to_degrees();

@@ -1,128 +1,116 @@
-//! Reductions: all elements to one. Lazy; the result has size 1.
+//! Reductions by an op: of all elements, of blocks, or of the rows or columns of a matrix. Lazy.
 //!
-//! Floats are combined in an order that depends on the number of elements alone, so results have the same bits on every
-//! device. Reductions run together with the operations that make their operand.
+//! | of | result | |
+//! | --- | --- | --- |
+//! | `sum()` | 1 element | all elements |
+//! | `sum_blocks(n)` | one a block | blocks of `n` elements that follow each other, the last one perhaps shorter; none for no elements |
+//! | `sum_rows(cols)` | one a row | a matrix with `cols` columns whose rows follow each other |
+//! | `sum_cols(cols)` | `cols` elements | the columns of such a matrix |
+//!
+//! Floats are combined in an order that depends on the number of elements (of the block, row or column) alone, so results
+//! have the same bits on every device. Reductions run together with the operations that make their operand, and with other
+//! reductions of the same number of elements, if they are of the same blocks, rows or columns.
 
-use jit_core::dtype::DType;
 use jit_core::op::Op;
+use jit_core::trace::Division;
 
-use crate::element::{Bits, Element, Float, Num};
+use crate::Array;
+use crate::element::{Bits, Element, Num};
 use crate::operand::Operand;
-use crate::{Array, Mask};
 
 impl<T: Element> Array<T> {
     #[track_caller]
-    fn reduced(&self, op: Op) -> Array<T> {
-        Array::from_var(self.var.reduce(op))
+    pub(crate) fn reduced(&self, op: Op, division: Division) -> Array<T> {
+        Array::from_var(self.var.reduce_by(op, division))
+    }
+
+    /// The division into the rows of a matrix with so many columns.
+    #[track_caller]
+    pub(crate) fn rows_of(&self, cols: usize) -> Division {
+        let size = self.var.size();
+        assert!(
+            cols > 0 && size.is_multiple_of(cols as u64),
+            "a matrix of {cols} columns is not made of {size} elements"
+        );
+        Division::rows(cols as u64)
     }
 }
 
-/// # Panics
-/// Every reduction panics at the caller's line on a value that each lane of an open loop or branch has for itself.
+macro_rules! reductions {
+    ($($(#[$attr:meta])* $class:ident {
+        $($name:ident $blocks:ident $rows:ident $cols:ident $op:ident $doc:literal $of:literal;)*
+    })*) => {$(
+        $(#[$attr])*
+        impl<T: $class> Array<T> {$(
+            #[doc = concat!($doc, " all elements", $of)]
+            #[track_caller]
+            pub fn $name(&self) -> Array<T> {
+                self.reduced(Op::$op, Division::ALL)
+            }
+
+            #[doc = concat!($doc, " each block of `n` elements", $of, " The last block may be shorter.")]
+            ///
+            /// # Panics
+            /// If `n` is 0.
+            #[track_caller]
+            pub fn $blocks(&self, n: usize) -> Array<T> {
+                self.reduced(Op::$op, Division::rows(n as u64))
+            }
+
+            #[doc = concat!($doc, " each row of a row-major matrix with `cols` columns", $of)]
+            ///
+            /// # Panics
+            /// If the elements are not whole rows.
+            #[track_caller]
+            pub fn $rows(&self, cols: usize) -> Array<T> {
+                self.reduced(Op::$op, self.rows_of(cols))
+            }
+
+            #[doc = concat!($doc, " each column of a row-major matrix with `cols` columns", $of)]
+            ///
+            /// # Panics
+            /// If the elements are not whole rows.
+            #[track_caller]
+            pub fn $cols(&self, cols: usize) -> Array<T> {
+                self.reduced(Op::$op, Division::columns(cols as u64))
+            }
+        )*}
+    )*};
+}
+
+reductions! {
+    /// # Panics
+    /// Every reduction panics at the caller's line on a value that each lane of an open loop or branch has for itself.
+    Num {
+        sum sum_blocks sum_rows sum_cols ReduceSum
+            "The sum of" "; integers wrap in their own type, f16 accumulates in f32. 0 for no elements.";
+        prod prod_blocks prod_rows prod_cols ReduceProd
+            "The product of" "; integers wrap in their own type, f16 accumulates in f32. 1 for no elements.";
+        reduce_min reduce_min_blocks reduce_min_rows reduce_min_cols ReduceMin
+            "The smallest that is no NaN of"
+            ". No elements, or only NaN: the largest value there is (infinity for floats).";
+        reduce_max reduce_max_blocks reduce_max_rows reduce_max_cols ReduceMax
+            "The largest that is no NaN of"
+            ". No elements, or only NaN: the smallest value there is (-infinity for floats).";
+        reduce_minimum reduce_minimum_blocks reduce_minimum_rows reduce_minimum_cols ReduceMinimum
+            "The smallest of" ", NaN if any is.";
+        reduce_maximum reduce_maximum_blocks reduce_maximum_rows reduce_maximum_cols ReduceMaximum
+            "The largest of" ", NaN if any is.";
+    }
+    Bits {
+        reduce_and reduce_and_blocks reduce_and_rows reduce_and_cols ReduceAnd
+            "The bitwise (of truth values: logical) `and` of" ".";
+        reduce_or reduce_or_blocks reduce_or_rows reduce_or_cols ReduceOr
+            "The bitwise (of truth values: logical) `or` of" ".";
+        reduce_xor reduce_xor_blocks reduce_xor_rows reduce_xor_cols ReduceXor
+            "The bitwise (of truth values: logical) exclusive `or` of" ".";
+    }
+}
+
 impl<T: Num> Array<T> {
-    /// The sum of all elements; integers wrap in their own type, f16 accumulates in f32. 0 for no elements.
-    #[track_caller]
-    pub fn sum(&self) -> Array<T> {
-        self.reduced(Op::ReduceSum)
-    }
-
-    /// The product of all elements; integers wrap in their own type, f16 accumulates in f32. 1 for no elements.
-    #[track_caller]
-    pub fn prod(&self) -> Array<T> {
-        self.reduced(Op::ReduceProd)
-    }
-
     /// `(self * other).sum()`, bit for bit.
     #[track_caller]
     pub fn dot(&self, other: impl Operand<T>) -> Array<T> {
         self.binary::<T>(Op::Mul, &other).sum()
-    }
-
-    /// The smallest element that is no NaN. No elements, or only NaN: the largest value there is (infinity for floats).
-    #[track_caller]
-    pub fn reduce_min(&self) -> Array<T> {
-        self.reduced(Op::ReduceMin)
-    }
-
-    /// The largest element that is no NaN. No elements, or only NaN: the smallest value there is (-infinity for floats).
-    #[track_caller]
-    pub fn reduce_max(&self) -> Array<T> {
-        self.reduced(Op::ReduceMax)
-    }
-
-    /// The smallest element, NaN if any is.
-    #[track_caller]
-    pub fn reduce_minimum(&self) -> Array<T> {
-        self.reduced(Op::ReduceMinimum)
-    }
-
-    /// The largest element, NaN if any is.
-    #[track_caller]
-    pub fn reduce_maximum(&self) -> Array<T> {
-        self.reduced(Op::ReduceMaximum)
-    }
-}
-
-impl<T: Float> Array<T> {
-    /// The sum divided by the number of elements; f16 in f32. NaN for no elements.
-    #[track_caller]
-    pub fn mean(&self) -> Array<T> {
-        if T::DTYPE == DType::F16 {
-            return self.cast::<f32>().mean().cast();
-        }
-        // Not a literal: the size is no part of a kernel's structure.
-        let count = Array::<u64>::from_var(self.var.lane_count());
-        self.sum() / count.cast::<T>()
-    }
-}
-
-impl<T: Bits> Array<T> {
-    /// All elements combined by `and`.
-    #[track_caller]
-    pub fn reduce_and(&self) -> Array<T> {
-        self.reduced(Op::ReduceAnd)
-    }
-
-    /// All elements combined by `or`.
-    #[track_caller]
-    pub fn reduce_or(&self) -> Array<T> {
-        self.reduced(Op::ReduceOr)
-    }
-
-    /// All elements combined by exclusive `or`.
-    #[track_caller]
-    pub fn reduce_xor(&self) -> Array<T> {
-        self.reduced(Op::ReduceXor)
-    }
-}
-
-impl Mask {
-    /// Whether any element is true.
-    #[track_caller]
-    pub fn any(&self) -> Mask {
-        self.reduced(Op::ReduceOr)
-    }
-
-    /// Whether all elements are true; true for no elements.
-    #[track_caller]
-    pub fn all(&self) -> Mask {
-        self.reduced(Op::ReduceAnd)
-    }
-
-    /// How many elements are true.
-    ///
-    /// # Panics
-    /// For 2^32 elements and more; [`count_u64`](Self::count_u64) counts those.
-    #[track_caller]
-    pub fn count(&self) -> Array<u32> {
-        let size = self.var.size();
-        assert!(size < 1 << 32, "`count` of {size} elements may not fit u32; use `count_u64`");
-        self.cast::<u32>().sum()
-    }
-
-    /// How many elements are true.
-    #[track_caller]
-    pub fn count_u64(&self) -> Array<u64> {
-        self.cast::<u64>().sum()
     }
 }

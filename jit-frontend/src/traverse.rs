@@ -68,11 +68,11 @@ pub trait Rebuilder {
 
 impl<T: Element> Traverse for Array<T> {
     fn visit(&self, visitor: &mut dyn Visitor) {
-        visitor.array(self.var());
+        visitor.array(self.as_var());
     }
 
     fn rebuild(&self, rebuilder: &mut dyn Rebuilder) -> Self {
-        Array::from_var(rebuilder.array(self.var()))
+        Array::from_var(rebuilder.array(self.as_var()))
     }
 
     fn static_key(&self, _state: &mut dyn Hasher) {}

@@ -66,9 +66,30 @@ pub fn select<A: Traverse>(mask: &Mask, x: A, y: A) -> A {
     );
     let mut chosen = Vec::with_capacity(a.arrays.len());
     for (a, b) in a.arrays.iter().zip(&b.arrays) {
-        chosen.push(Var::apply(Op::Select, a.dtype(), &[mask.var(), a, b]));
+        chosen.push(choose(mask.as_var(), a, b));
     }
     with_arrays(&x, chosen)
+}
+
+/// One of two arrays, or of two local arrays, lane by lane.
+#[track_caller]
+fn choose(mask: &Var, a: &Var, b: &Var) -> Var {
+    if a.local_len().is_none() && b.local_len().is_none() {
+        return Var::apply(Op::Select, a.dtype(), &[mask, a, b]);
+    }
+    let device = [mask, a, b].into_iter().find_map(Var::device).or_else(trace::open_device);
+    match (device, mask.literal_bits()) {
+        (Some(device), _) => trace::if_else(
+            device,
+            mask,
+            &[a.clone(), b.clone()],
+            |sides| vec![sides[0].clone()],
+            |sides| vec![sides[1].clone()],
+        )
+        .swap_remove(0),
+        // All of them are literals.
+        (None, condition) => if condition == Some(0) { b } else { a }.clone(),
+    }
 }
 
 /// [`Array::gather`](crate::Array::gather) from every array of a value.

@@ -68,6 +68,27 @@ fn transcendental_functions_are_close() {
         check("tan", &x.tan(), &f64::tan);
         check("exp", &x.exp(), &f64::exp);
         check("ln", &x.ln(), &f64::ln);
+        check("asin", &(&x * 0.3).asin(), &|x| (x * 0.3).asin());
+        check("acos", &(&x * 0.3).acos(), &|x| (x * 0.3).acos());
+        check("atan", &x.atan(), &f64::atan);
+        check("atan2", &x.atan2(-0.7), &|x| x.atan2(-0.7));
+        check("atan2 of arrays", &(-&x).atan2(&x), &|x| (-x).atan2(x));
+        check("sinh", &x.sinh(), &f64::sinh);
+        check("cosh", &x.cosh(), &f64::cosh);
+        check("tanh", &x.tanh(), &f64::tanh);
+        check("asinh", &x.asinh(), &f64::asinh);
+        check("acosh", &(&x + 1.0).acosh(), &|x| (x + 1.0).acosh());
+        check("atanh", &(&x * 0.3).atanh(), &|x| (x * 0.3).atanh());
+        check("exp2", &x.exp2(), &f64::exp2);
+        check("exp_m1", &x.exp_m1(), &f64::exp_m1);
+        check("log2", &x.log2(), &f64::log2);
+        check("log10", &x.log10(), &f64::log10);
+        check("ln_1p", &x.ln_1p(), &f64::ln_1p);
+        check("cbrt", &(-&x).cbrt(), &|x| (-x).cbrt());
+        check("hypot", &x.hypot(0.5), &|x| x.hypot(0.5));
+        // erf and erfc of the first argument, and that they add up.
+        check("erf + erfc", &(x.erf() + x.erfc()), &|_| 1.0);
+        assert!((values(&x.erf())[0] - 0.112_462_916_018_284_89).abs() < 1e-16);
         check("powf", &x.powf(2.5), &|x| x.powf(2.5));
         check("powf of arrays", &x.powf(&x), &|x| x.powf(x));
         check("to_degrees", &x.to_degrees(), &f64::to_degrees);

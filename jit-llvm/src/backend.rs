@@ -9,9 +9,8 @@ use jit_core::ir::{Outline, Program};
 
 use crate::builtins;
 use crate::caches::last_level_cache;
-use crate::codegen::{BODY, FINISH};
 use crate::compile::{Compiler, failed};
-use crate::kernel::{Kernel, Maker};
+use crate::kernel::{Kernel, Maker, functions};
 use crate::memory;
 use crate::orc::Session;
 use crate::pool::Pool;
@@ -119,8 +118,7 @@ impl Objects for LlvmBackend {
     }
 
     unsafe fn load_object(&self, outline: Outline, object: &[u8]) -> Result<Arc<dyn CompiledKernel>, String> {
-        let names = if outline.has_finish { &[BODY, FINISH][..] } else { &[BODY] };
-        let code = self.session.load(object, names)?;
+        let code = self.session.load(object, &functions(&outline))?;
         let maker = Maker {
             width: self.compiler.width(),
             pool: Arc::clone(&self.pool),

@@ -34,6 +34,9 @@ const MOST_FOR_PASSES: usize = 5000;
 /// may be small. Pages are taken only as they are touched.
 const STACK: usize = 256 << 20;
 
+/// Local arrays of a vector of lanes may take this much of the stack in all: 256 of the largest.
+const MOST_FOR_LOCALS: u64 = 256 << 20;
+
 impl Compiler {
     pub(crate) fn new(target: Target, width: u32) -> Compiler {
         Compiler { target, width, machines: Mutex::default() }
@@ -97,6 +100,14 @@ impl Compiler {
         machine: &TargetMachine,
         program: &Program,
     ) -> Result<Rc<Module<'c>>, Error> {
+        let locals = program.outline().local_bytes * u64::from(self.width);
+        if locals > MOST_FOR_LOCALS {
+            let message = format!(
+                "the local arrays of {} lanes take {locals} bytes of the stack; at most {MOST_FOR_LOCALS} are possible",
+                self.width
+            );
+            return Err(failed(message, program));
+        }
         let module = build_module(context, program, &self.target, self.width)?;
         module.set_triple(&machine.get_triple());
         module.set_data_layout(&machine.get_target_data().get_data_layout());

@@ -1,30 +1,42 @@
-//! A compiled program and its launches: blocks of lanes over threads, reductions' chunks folded, the finish.
+//! A compiled program and its launches: blocks of lanes over threads. What of it concerns reductions is in
+//! [`segments`](crate::segments).
 
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jit_core::backend::{Arg, CompiledKernel, Launch};
 use jit_core::error::Error;
-use jit_core::ir::{Outline, ParamId, ParamKind};
-use jit_core::reduce::{ACCUMULATORS, chunk_len, fold_chunk_results};
+use jit_core::ir::{Outline, ParamId, ParamKind, Segments};
+use jit_core::op::Op;
+use jit_core::reduce::ACCUMULATORS;
 
-use crate::codegen::{ALONE, COPIED, STREAMS, may_stream};
+use crate::codegen::{ALONE, BODY, COPIED, FINISH, FOLD, STREAMS, Strip, may_stream};
 use crate::orc::Code;
 use crate::pool::{Pool, Share};
 use crate::private::{self, Copies};
 
-/// The signature of both functions of a kernel: arguments, begin, end, base, results, modes.
-type Entry = unsafe extern "C" fn(*const [u64; 2], u64, u64, u64, *mut u64, u64);
+/// The signature of all functions of a kernel: arguments, begin, end, base, results, modes, strip.
+pub(crate) type Entry = unsafe extern "C" fn(*const [u64; 2], u64, u64, u64, *mut u64, u64, *const Strip);
+
+/// The names of the functions of a kernel.
+pub(crate) fn functions(outline: &Outline) -> Vec<&'static str> {
+    let finish = outline.has_finish.then_some(FINISH);
+    [BODY].into_iter().chain(finish).chain(has_blocks(outline).then_some(FOLD)).collect()
+}
+
+/// Whether there are reductions that combine by a block.
+fn has_blocks(outline: &Outline) -> bool {
+    outline.reductions.iter().any(|reduction| reduction.combine == Op::Reduce)
+}
 
 /// A program's code, and what a launch needs to know of the program.
 pub(crate) struct Kernel {
     code: Code,
-    outline: Outline,
+    pub(crate) outline: Outline,
     /// The parameters that every lane stores to, with the bytes of an element.
     outputs: Vec<(ParamId, usize)>,
     /// The parameters of which each thread may have a copy.
     targets: Vec<private::Target>,
-    maker: Maker,
+    pub(crate) maker: Maker,
 }
 
 /// What a kernel keeps of the backend that made it.
@@ -43,7 +55,7 @@ pub(crate) struct Maker {
 const SMALL_LAUNCH: u64 = 1 << 16;
 
 /// A thread takes at least this many at a time.
-const SMALL_BLOCK: u64 = 1 << 13;
+pub(crate) const SMALL_BLOCK: u64 = 1 << 13;
 
 /// More blocks than this share the work out no more evenly, though lanes of a loop take turns from none to hundreds.
 const BLOCKS_PER_THREAD: u64 = 64;
@@ -58,63 +70,23 @@ const SMALL_FRAME: usize = 64 << 10;
 impl CompiledKernel for Kernel {
     unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), Error> {
         let arguments = self.arguments(launch.args)?;
-        let lanes = launch.lanes;
-        // With reductions a call of the body is one chunk, and gives one result for each.
-        let unit = if self.outline.reductions.is_empty() { 64 } else { chunk_len(lanes) };
-        let (units, per_block) = self.split(lanes, unit);
-        let count = self.outline.reductions.len();
-        let results = if count == 0 { 0 } else { units as usize * count };
-        let results: Vec<AtomicU64> = (0..results).map(|_| AtomicU64::new(0)).collect();
-        let body = self.function(0);
-        let blocks = units.div_ceil(per_block);
-        let share = self.share(lanes);
-        let alone = self.maker.pool.is_alone(blocks, share);
-        let streams = self.streams(launch);
-        let copied = !alone && self.copies_pay(launch);
-        let modes = [(streams, STREAMS), (alone, ALONE), (copied, COPIED)];
-        let modes = modes.iter().filter(|(on, _)| *on).fold(0, |all, (_, mode)| all | mode);
-        let run = |arguments: &[[u64; 2]], begin: u64, end: u64| {
-            let end = end.min(lanes);
-            let at =
-                results.get((begin / unit) as usize * count).map_or(std::ptr::null_mut(), AtomicU64::as_ptr);
-            // SAFETY: the caller of `launch` promises valid memory for lanes below `lanes`; each chunk is given to one
-            // call, and `at` has room for its results. With `STREAMS` all outputs are aligned to 64 bytes, and so is
-            // lane `begin` in them, a multiple of 64. With `ALONE` there are no other calls meanwhile, with `COPIED`
-            // none that are given the same copies.
-            self.with_stack(|| unsafe { body(arguments.as_ptr(), begin, end, launch.base, at, modes) });
-        };
-        let start = || copied.then(|| Copies::new(&self.targets, &arguments));
-        let work = |copies: &Option<Copies<'_>>, block: u64| {
-            let arguments = copies.as_ref().map_or(&arguments, |copies| &copies.arguments);
-            let (first, last) = (block * per_block, (block * per_block + per_block).min(units));
-            if count == 0 {
-                run(arguments, first * unit, last * unit);
-            } else {
-                (first..last).for_each(|chunk| run(arguments, chunk * unit, (chunk + 1) * unit));
-            }
-            if streams {
-                order_streamed_stores();
-            }
-        };
-        let merging = Mutex::new(());
-        let end = |copies: Option<Copies<'_>>| {
-            let Some(copies) = copies else { return };
-            let _turn = merging.lock().unwrap_or_else(PoisonError::into_inner);
-            // SAFETY: the memory is valid, as the caller of `launch` promises; the body touches only copies of it, and
-            // the threads merge them in turns.
-            unsafe { copies.merge(&arguments) }
-        };
-        self.maker.pool.run(blocks, share, start, work, end);
-        if self.outline.has_finish {
-            let mut totals = self.totals(results);
-            // SAFETY: as above; the finish reads one total for each reduction.
-            let finish = || unsafe {
-                self.function(1)(arguments.as_ptr(), 0, 1, launch.base, totals.as_mut_ptr(), 0);
-            };
-            self.with_stack(finish);
+        if self.outline.reductions.is_empty() {
+            // SAFETY: the caller promises valid memory for lanes below `lanes`.
+            unsafe { self.run_lanes(launch, &arguments) };
+        } else {
+            // SAFETY: as above.
+            unsafe { self.run_segments(launch, &arguments) };
         }
         Ok(())
     }
+}
+
+/// What one launch's calls have in common.
+pub(crate) struct Calls<'a> {
+    pub(crate) arguments: &'a [[u64; 2]],
+    pub(crate) base: u64,
+    pub(crate) modes: u64,
+    pub(crate) copied: bool,
 }
 
 impl Kernel {
@@ -125,9 +97,11 @@ impl Kernel {
     }
 
     /// Calls generated code with as much stack as its frame may take.
-    fn with_stack(&self, call: impl FnOnce()) {
-        let accumulators = (self.outline.reductions.len() * ACCUMULATORS * size_of::<u64>()) as u64;
-        let frame = self.outline.instructions.saturating_mul(MOST_STACK).saturating_add(accumulators);
+    pub(crate) fn with_stack(&self, call: impl FnOnce()) {
+        let accumulators = (self.slots() * ACCUMULATORS * size_of::<u64>()) as u64;
+        let locals = self.outline.local_bytes.saturating_mul(u64::from(self.maker.width));
+        let frame = self.outline.instructions.saturating_mul(MOST_STACK);
+        let frame = frame.saturating_add(accumulators).saturating_add(locals);
         let frame = usize::try_from(frame).unwrap_or(usize::MAX / 2);
         if frame <= SMALL_FRAME {
             call();
@@ -136,10 +110,76 @@ impl Kernel {
         }
     }
 
+    pub(crate) fn body(&self) -> Entry {
+        self.function(0)
+    }
+
+    pub(crate) fn finish(&self) -> Option<Entry> {
+        self.outline.has_finish.then(|| self.function(1))
+    }
+
+    /// What folds states that a block combines.
+    pub(crate) fn fold(&self) -> Entry {
+        self.function(1 + usize::from(self.outline.has_finish))
+    }
+
     fn function(&self, which: usize) -> Entry {
         let address = self.code.addresses()[which] as *const ();
-        // SAFETY: both functions of a kernel were generated with this signature, and live as long as `self.code`.
+        // SAFETY: the functions of a kernel were generated with this signature, and live as long as `self.code`.
         unsafe { std::mem::transmute::<*const (), Entry>(address) }
+    }
+
+    /// Runs the lanes of a program without reductions, and what finish it may have.
+    ///
+    /// # Safety
+    /// As for [`CompiledKernel::launch`].
+    unsafe fn run_lanes(&self, launch: &Launch<'_>, arguments: &[[u64; 2]]) {
+        const UNIT: u64 = 64;
+        let lanes = launch.lanes;
+        let (units, per_block) = self.split(lanes, lanes.div_ceil(UNIT));
+        let blocks = units.div_ceil(per_block);
+        let share = self.share(lanes);
+        let calls = self.calls(launch, arguments, self.maker.pool.is_alone(blocks, share));
+        let streams = calls.modes & STREAMS != 0;
+        let work = |copies: &Option<Copies<'_>>, block: u64| {
+            let arguments = copies.as_ref().map_or(arguments, |copies| &copies.arguments);
+            let (begin, end) = (block * per_block * UNIT, ((block + 1) * per_block * UNIT).min(lanes));
+            // SAFETY: the caller promises valid memory for lanes below `lanes`; each is given to one call. With `STREAMS`
+            // all outputs are aligned to 64 bytes, and so is lane `begin` in them, a multiple of 64. With `ALONE` there
+            // are no other calls meanwhile, with `COPIED` none that are given the same copies.
+            self.with_stack(|| unsafe {
+                let (results, strip) = (std::ptr::null_mut(), std::ptr::null());
+                self.body()(arguments.as_ptr(), begin, end, calls.base, results, calls.modes, strip);
+            });
+            if streams {
+                order_streamed_stores();
+            }
+        };
+        let merging = Merging::default();
+        // SAFETY: the memory is valid, as the caller promises, and the body touches only copies of it.
+        let end = |copies| unsafe { merging.merge(copies, arguments) };
+        self.maker.pool.run(blocks, share, || self.copies(&calls), work, end);
+        if let Some(finish) = self.finish() {
+            let segments = self.outline.segments.count(lanes, launch.segment);
+            // SAFETY: as above; without reductions nothing is read from results.
+            self.with_stack(|| unsafe {
+                let (results, strip) = (std::ptr::null_mut(), std::ptr::null());
+                finish(arguments.as_ptr(), 0, segments, 0, results, 0, strip);
+            });
+        }
+    }
+
+    /// How calls run that are all on this thread, or not.
+    pub(crate) fn calls<'a>(&self, launch: &Launch<'_>, arguments: &'a [[u64; 2]], alone: bool) -> Calls<'a> {
+        let copied = !alone && self.copies_pay(launch);
+        let modes = [(self.streams(launch), STREAMS), (alone, ALONE), (copied, COPIED)];
+        let modes = modes.iter().filter(|(on, _)| *on).fold(0, |all, (_, mode)| all | mode);
+        Calls { arguments, base: launch.base, modes, copied }
+    }
+
+    /// A thread's copies, if it is to have any.
+    pub(crate) fn copies<'a>(&'a self, calls: &Calls<'_>) -> Option<Copies<'a>> {
+        calls.copied.then(|| Copies::new(&self.targets, calls.arguments))
     }
 
     /// The arguments as the code reads them.
@@ -164,7 +204,8 @@ impl Kernel {
     /// Whether the lanes' stores go past the caches: what is written would not stay there until it is read.
     fn streams(&self, launch: &Launch<'_>) -> bool {
         let bytes: usize = self.outputs.iter().map(|&(_, size)| size).sum();
-        launch.lanes.saturating_mul(bytes as u64) > self.maker.streaming_above
+        self.outline.segments == Segments::All
+            && launch.lanes.saturating_mul(bytes as u64) > self.maker.streaming_above
             && self.outputs.iter().all(|(param, _)| match launch.args[param.index()] {
                 Arg::Memory { ptr, .. } => (ptr as usize).is_multiple_of(64),
                 Arg::Scalar(_) => false,
@@ -186,30 +227,42 @@ impl Kernel {
             && bytes.saturating_mul(threads) <= self.maker.last_level_cache
     }
 
-    /// How many units of lanes there are, and how many of them make a block for one thread.
-    fn split(&self, lanes: u64, unit: u64) -> (u64, u64) {
-        let units = lanes.div_ceil(unit);
+    /// So many units that a launch's lanes are divided into, and how many of them make a block for one thread.
+    pub(crate) fn split(&self, lanes: u64, units: u64) -> (u64, u64) {
         let most = BLOCKS_PER_THREAD * self.maker.pool.threads() as u64;
         let blocks = (self.work(lanes) / SMALL_BLOCK).clamp(1, most);
         (units, units.div_ceil(blocks).max(1))
     }
 
     /// Roughly the vector instructions of a launch.
-    fn work(&self, lanes: u64) -> u64 {
+    pub(crate) fn work(&self, lanes: u64) -> u64 {
         lanes.saturating_mul(self.outline.cost) / u64::from(self.maker.width)
     }
 
-    fn share(&self, lanes: u64) -> Share {
+    pub(crate) fn share(&self, lanes: u64) -> Share {
         if self.work(lanes) < SMALL_LAUNCH { Share::Caller } else { Share::All }
     }
 
-    /// The final value of each reduction.
-    fn totals(&self, chunks: Vec<AtomicU64>) -> Vec<u64> {
-        let count = self.outline.reductions.len();
-        let chunks: Vec<u64> = chunks.into_iter().map(AtomicU64::into_inner).collect();
-        let of = |which| chunks.iter().skip(which).step_by(count).copied().collect();
-        let each = self.outline.reductions.iter().enumerate();
-        each.map(|(which, &(combine, ty))| fold_chunk_results(combine, ty, of(which))).collect()
+    /// The number of values that reductions carry.
+    pub(crate) fn slots(&self) -> usize {
+        self.outline.reductions.iter().map(|reduction| reduction.types.len()).sum()
+    }
+}
+
+/// Combines threads' copies with the memory itself, in turns.
+#[derive(Default)]
+pub(crate) struct Merging(Mutex<()>);
+
+impl Merging {
+    /// Does so with a thread's copies, if it has any.
+    ///
+    /// # Safety
+    /// The memory of the arguments is valid, and touched here alone.
+    pub(crate) unsafe fn merge(&self, copies: Option<Copies<'_>>, arguments: &[[u64; 2]]) {
+        let Some(copies) = copies else { return };
+        let _turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: as the caller promises.
+        unsafe { copies.merge(arguments) }
     }
 }
 
@@ -223,7 +276,7 @@ fn outputs(outline: &Outline) -> Vec<(ParamId, usize)> {
 }
 
 /// Makes what this thread stored past the caches visible before what it does next.
-fn order_streamed_stores() {
+pub(crate) fn order_streamed_stores() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has SSE.
     unsafe {

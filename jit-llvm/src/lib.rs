@@ -27,6 +27,7 @@
 //! | `orc` | object to executable memory: the unsafe code around LLVM's loader |
 //! | `pool` | blocks of lanes over threads |
 //! | `private` | copies of memory that each thread of a launch has for itself |
+//! | `segments` | launches with reductions: rows, columns, chunks |
 //! | `target` | the processor |
 #![warn(missing_docs)]
 
@@ -40,6 +41,7 @@ mod memory;
 mod orc;
 mod pool;
 mod private;
+mod segments;
 mod target;
 
 pub use backend::{LlvmBackend, LlvmOptions, ir_text};

@@ -71,6 +71,11 @@ pub(crate) fn check_against(
     check_compiled(program, &compiled(program), inputs, lanes, base, equal, skip);
 }
 
+/// As [`check`], for launches of so many lanes in segments of such lengths.
+pub(crate) fn check_segments(program: &Program, inputs: &[Input], launches: &[(u64, u64)]) {
+    check_launches(program, &compiled(program), inputs, launches, 0, Equal::Values, &[]);
+}
+
 /// The program as every variant compiles it.
 pub(crate) fn compiled(program: &Program) -> Vec<Compiled> {
     verify(program).unwrap_or_else(|e| panic!("{e}\n{program}"));
@@ -91,15 +96,28 @@ pub(crate) fn check_compiled(
     equal: Equal,
     skip: &[usize],
 ) {
+    let launches: Vec<(u64, u64)> = lanes.iter().map(|&lanes| (lanes, 0)).collect();
+    check_launches(program, kernels, inputs, &launches, base, equal, skip);
+}
+
+fn check_launches(
+    program: &Program,
+    kernels: &[Compiled],
+    inputs: &[Input],
+    launches: &[(u64, u64)],
+    base: u64,
+    equal: Equal,
+    skip: &[usize],
+) {
     let fresh = [Start::Odd, Start::Aligned].map(|start| Arguments::new(program, inputs, start));
-    for &lanes in lanes {
+    for &(lanes, segment) in launches {
         let mut expected = fresh[0].clone();
         // SAFETY: the arguments own memory of the lengths they state.
-        unsafe { interp::run(program, &Launch { args: &expected.args(), lanes, base }) };
+        unsafe { interp::run(program, &Launch { args: &expected.args(), lanes, segment, base }) };
         for ((name, kernel), fresh) in kernels.iter().flat_map(|k| fresh.iter().map(move |f| (k, f))) {
             let mut got = fresh.clone();
             // SAFETY: as above.
-            unsafe { kernel.launch(&Launch { args: &got.args(), lanes, base }) }
+            unsafe { kernel.launch(&Launch { args: &got.args(), lanes, segment, base }) }
                 .unwrap_or_else(|e| panic!("{name}: {e}"));
             // Guards included; only where bytes differ is it worth a closer look.
             if got.memory == expected.memory || got.contents() == expected.contents() {
@@ -112,7 +130,7 @@ pub(crate) fn check_compiled(
                         want,
                         &got,
                         equal,
-                        &format!("{name}, {lanes} lanes: p{p}"),
+                        &format!("{name}, {lanes} lanes by {segment}: p{p}"),
                     );
                 }
             }
@@ -132,7 +150,8 @@ pub(crate) fn run(backend: &LlvmBackend, program: &Program, inputs: &[Input], la
     let kernel = backend.compile(program).unwrap_or_else(|e| panic!("{e}"));
     let mut arguments = Arguments::new(program, inputs, Start::Odd);
     // SAFETY: the arguments own memory of the lengths they state.
-    unsafe { kernel.launch(&Launch { args: &arguments.args(), lanes, base: 0 }) }.expect("it runs");
+    unsafe { kernel.launch(&Launch { args: &arguments.args(), lanes, segment: 0, base: 0 }) }
+        .expect("it runs");
     arguments.contents()
 }
 

@@ -129,7 +129,7 @@ fn arguments_that_do_not_match() {
     let program = line(200, 200);
     let kernel = backends()[0].1.compile(&program).expect("it compiles");
     // SAFETY: the launch is refused before it touches memory.
-    let result = unsafe { kernel.launch(&Launch { args: &[], lanes: 1, base: 0 }) };
+    let result = unsafe { kernel.launch(&Launch { args: &[], lanes: 1, segment: 0, base: 0 }) };
     assert!(matches!(result, Err(Error::Execution(_))));
 }
 
@@ -253,7 +253,7 @@ fn gather_past_two_to_the_31() {
         ];
         let kernel = backend.compile(&program).expect("it compiles");
         // SAFETY: the arguments are the arrays above, with their lengths.
-        unsafe { kernel.launch(&Launch { args: &args, lanes: 5, base: 0 }) }.expect("it runs");
+        unsafe { kernel.launch(&Launch { args: &args, lanes: 5, segment: 0, base: 0 }) }.expect("it runs");
         assert_eq!(got, [7, 1, 0, 0, 0], "{name}");
     }
 }

@@ -5,6 +5,8 @@ mod harness;
 mod indexed;
 mod lanes;
 mod limits;
+mod local;
 mod mathematics;
 mod reductions;
+mod segments;
 mod streaming;

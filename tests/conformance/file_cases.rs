@@ -7,8 +7,9 @@
 //! - `;! pass: <name>`: the pass, or `full` for the pipeline, makes the program behind `;! expect` of it. With
 //!   `UPDATE_CASES=1` in the environment what is expected is rewritten by what comes out.
 //! - `;! run`: the interpreter runs it, before and after all passes, with these further lines:
-//!   `;! lanes: 4`, `;! base: 0`, `;! p0 = [1, 2]` for memory or `;! p0 = 3` for a number, and `;! p1 -> [2, 4]` for what
-//!   memory holds afterwards (an `out` without a line `=` starts with all bits set).
+//!   `;! lanes: 4`, `;! segment: 2` (the length of segments), `;! base: 0`, `;! p0 = [1, 2]` for memory or `;! p0 = 3`
+//!   for a number, and `;! p1 -> [2, 4]` for what memory holds afterwards (an `out` without a line `=` starts with all
+//!   bits set).
 //!
 //! Every program that parses and is valid is also printed and read back.
 
@@ -23,7 +24,7 @@ use jit_core::ir::{Program, parse, parse_constant, verify};
 use jit_core::passes;
 use jit_core::runtime::FloatMode;
 
-use crate::launch::{Argument, launch};
+use crate::launch::{Argument, Size, launch};
 
 #[test]
 fn printed_programs() {
@@ -151,7 +152,7 @@ fn split(text: &str) -> Vec<Case<'_>> {
 fn is_setting(directive: &str) -> bool {
     let names_param =
         directive.strip_prefix('p').is_some_and(|d| d.starts_with(|c: char| c.is_ascii_digit()));
-    names_param || directive.starts_with("lanes: ") || directive.starts_with("base: ")
+    names_param || ["lanes: ", "segment: ", "base: "].iter().any(|setting| directive.starts_with(setting))
 }
 
 impl Case<'_> {
@@ -224,7 +225,8 @@ impl Case<'_> {
             Argument::Scalar(_) => 0,
             Argument::Memory(elements) => elements.len() as u64,
         });
-        let bounds = passes::Bounds::Within { lens: lens.collect(), counter_end: run.base + run.lanes };
+        let bounds =
+            passes::Bounds::Within { lens: lens.collect(), counter_end: run.size.base + run.size.lanes };
         let options = passes::Options { bounds, ..passes::Options::default() };
         passes::run(&mut optimised, PassLevel::Full, &options, &mut |_, _| {});
         run.check(&optimised).map_err(|e| format!("after the passes: {e}\n{optimised}").into())
@@ -258,22 +260,24 @@ fn round_trip(program: &Program) -> Result<(), Failure> {
 
 /// What a run case gives and expects.
 struct Run {
-    lanes: u64,
-    base: u64,
+    size: Size,
     arguments: Vec<Argument>,
     expected: Vec<Option<Vec<u64>>>,
 }
 
 impl Run {
     fn read(program: &Program, settings: &[&str]) -> Result<Run, String> {
-        let mut run = Run { lanes: 1, base: 0, arguments: Vec::new(), expected: Vec::new() };
+        let mut run =
+            Run { size: Size { lanes: 1, segment: 0, base: 0 }, arguments: Vec::new(), expected: Vec::new() };
         let mut given: Vec<Option<Argument>> = vec![None; program.params.len()];
         run.expected = vec![None; program.params.len()];
         for setting in settings {
             if let Some(lanes) = setting.strip_prefix("lanes: ") {
-                run.lanes = lanes.parse().map_err(|_| format!("no number of lanes: {lanes}"))?;
+                run.size.lanes = lanes.parse().map_err(|_| format!("no number of lanes: {lanes}"))?;
+            } else if let Some(length) = setting.strip_prefix("segment: ") {
+                run.size.segment = length.parse().map_err(|_| format!("no length: {length}"))?;
             } else if let Some(base) = setting.strip_prefix("base: ") {
-                run.base = base.parse().map_err(|_| format!("no base: {base}"))?;
+                run.size.base = base.parse().map_err(|_| format!("no base: {base}"))?;
             } else if let Some((name, value)) = setting.split_once(" = ") {
                 let (at, dtype) = param(program, name)?;
                 given[at] = Some(argument(dtype, value)?);
@@ -303,7 +307,7 @@ impl Run {
     fn check(&self, program: &Program) -> Result<(), String> {
         let kernel = Interpreter::new(Mode::Lowered).compile(program).map_err(|e| e.to_string())?;
         let mut arguments = self.arguments.clone();
-        launch(&*kernel, program, &mut arguments, self.lanes, self.base);
+        launch(&*kernel, program, &mut arguments, self.size);
         for (k, expected) in self.expected.iter().enumerate() {
             let (Some(expected), Argument::Memory(got)) = (expected, &arguments[k]) else { continue };
             let dtype = program.params[k].dtype;

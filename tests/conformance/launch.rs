@@ -13,21 +13,25 @@ pub(crate) enum Argument {
     Memory(Vec<u64>),
 }
 
-/// Runs a kernel over `lanes` lanes from `base` and leaves in `arguments` what memory holds afterwards.
+/// How large a launch is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) lanes: u64,
+    /// The length of segments.
+    pub(crate) segment: u64,
+    pub(crate) base: u64,
+}
+
+/// Runs a kernel and leaves in `arguments` what memory holds afterwards.
 ///
 /// # Panics
 /// If the arguments do not fit the program, memory is shorter than the program demands, or the launch fails.
-pub(crate) fn launch(
-    kernel: &dyn CompiledKernel,
-    program: &Program,
-    arguments: &mut [Argument],
-    lanes: u64,
-    base: u64,
-) {
+pub(crate) fn launch(kernel: &dyn CompiledKernel, program: &Program, arguments: &mut [Argument], size: Size) {
+    let Size { lanes, segment, base } = size;
     assert_eq!(program.params.len(), arguments.len(), "one argument a parameter");
     let mut memory: Vec<Vec<u64>> = Vec::new();
     for ((param, argument), need) in
-        program.params.iter().zip(&*arguments).zip(program.required_lens(lanes, base))
+        program.params.iter().zip(&*arguments).zip(program.required_lens(lanes, base, segment))
     {
         match argument {
             Argument::Scalar(_) => assert_eq!(param.kind, ParamKind::Scalar, "a number for memory"),
@@ -50,7 +54,7 @@ pub(crate) fn launch(
         .collect();
     // SAFETY: each pointer is to a vector of its own, which holds its length in elements and lives until after the
     // call; numbers, kinds and lengths were checked above.
-    unsafe { kernel.launch(&Launch { args: &args, lanes, base }) }.expect("a launch");
+    unsafe { kernel.launch(&Launch { args: &args, lanes, segment, base }) }.expect("a launch");
     for ((param, argument), memory) in program.params.iter().zip(arguments).zip(&memory) {
         if let Argument::Memory(elements) = argument {
             from_memory(param.dtype, memory, elements);

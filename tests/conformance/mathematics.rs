@@ -11,7 +11,7 @@ use jit_core::op::{ALL_OPS, Class, Op, scalar};
 use jit_core::passes;
 use jit_llvm::{LlvmBackend, LlvmOptions};
 
-use crate::launch::{Argument, launch};
+use crate::launch::{Argument, Size, launch};
 
 /// Not a multiple of any vector width.
 const LANES: usize = 6007;
@@ -82,7 +82,8 @@ fn arguments(op: Op, dtype: DType) -> Vec<Vec<u64>> {
 fn run(kernel: Arc<dyn CompiledKernel>, program: &Program, operands: &[Vec<u64>]) -> Vec<u64> {
     let mut arguments: Vec<Argument> = operands.iter().cloned().map(Argument::Memory).collect();
     arguments.push(Argument::Memory(vec![0; LANES]));
-    launch(&*kernel, program, &mut arguments, LANES as u64, 0);
+    let size = Size { lanes: LANES as u64, segment: 0, base: 0 };
+    launch(&*kernel, program, &mut arguments, size);
     match arguments.pop() {
         Some(Argument::Memory(result)) => result,
         other => panic!("{other:?} is no output"),

@@ -41,13 +41,21 @@ struct Statistics {
     branches: usize,
     effects: usize,
     promises: usize,
+    local_writes: usize,
 }
 
 impl Statistics {
     fn is_useful(&self) -> bool {
         let each = CASES as usize;
-        let enough =
-            [self.insts / 20, self.dropped / 5, self.loops, self.branches, self.effects, self.promises];
+        let enough = [
+            self.insts / 20,
+            self.dropped / 5,
+            self.loops,
+            self.branches,
+            self.effects,
+            self.promises,
+            self.local_writes,
+        ];
         enough.iter().all(|&count| count > each / 4)
     }
 
@@ -59,6 +67,7 @@ impl Statistics {
             self.branches += usize::from(matches!(inst.op, Op::If | Op::IfAny));
             self.effects += usize::from(inst.op.class() == Class::Effect);
             self.promises += usize::from(inst.in_bounds);
+            self.local_writes += usize::from(inst.op == Op::LocalWrite);
         });
     }
 }
@@ -72,7 +81,7 @@ fn check(case: &Case, statistics: &mut Statistics) {
         Argument::Scalar(_) => 0,
         Argument::Memory(elements) => elements.len() as u64,
     });
-    let bounds = Bounds::Within { lens: lens.collect(), counter_end: case.base + case.lanes };
+    let bounds = Bounds::Within { lens: lens.collect(), counter_end: case.size.base + case.size.lanes };
     let mut optimised = program.clone();
     let options = Options { float_mode: FloatMode::Strict, bounds };
     passes::run(&mut optimised, PassLevel::Full, &options, &mut |_, _| {});
@@ -89,6 +98,6 @@ fn check(case: &Case, statistics: &mut Statistics) {
 fn results(program: &Program, case: &Case) -> Vec<Argument> {
     let kernel = Interpreter::new(Mode::Lowered).compile(program).expect("the interpreter takes everything");
     let mut arguments = case.arguments.clone();
-    launch(&*kernel, program, &mut arguments, case.lanes, case.base);
+    launch(&*kernel, program, &mut arguments, case.size);
     arguments
 }

@@ -5,26 +5,36 @@
 //! `copysign`) is left out, since those are unspecified; so are mathematical functions.
 
 use jit_core::dtype::DType;
-use jit_core::ir::{Block, Builder, ParamId, ParamKind, Program, Value};
+use jit_core::ir::{Block, Builder, ParamId, ParamKind, Program, Segments, Value};
 use jit_core::op::{ALL_OPS, Class, Op, Rule, scalar};
 
-use crate::launch::Argument;
+use crate::launch::{Argument, Size};
 
 /// A program with arguments for a launch.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) program: Program,
     pub(crate) arguments: Vec<Argument>,
-    pub(crate) lanes: u64,
-    pub(crate) base: u64,
+    pub(crate) size: Size,
 }
 
 /// The case that a tape stands for.
 pub(crate) fn case(tape: &[u32]) -> Case {
+    any_case(tape, true)
+}
+
+/// One in which no lane sees or changes what another does, so that the order of lanes is nothing.
+pub(crate) fn case_of_independent_lanes(tape: &[u32]) -> Case {
+    any_case(tape, false)
+}
+
+fn any_case(tape: &[u32], shares_memory: bool) -> Case {
     let mut generator = Generator {
+        shares_memory,
         tape: tape.iter(),
         builder: Builder::new(),
         values: Vec::new(),
+        locals: Vec::new(),
         inputs: Vec::new(),
         memory: Vec::new(),
         scalar: ParamId(0),
@@ -40,14 +50,20 @@ pub(crate) fn case(tape: &[u32]) -> Case {
 const TYPES: [DType; 7] =
     [DType::U32, DType::F32, DType::I32, DType::Bool, DType::U8, DType::U64, DType::F16];
 
+/// Kinds of local arrays.
+const LOCALS: [(DType, u32); 4] = [(DType::U32, 3), (DType::F32, 2), (DType::U8, 9), (DType::U32, 4)];
+
 /// Regions are nested this deep at most.
 const DEPTH: usize = 4;
 
 struct Generator<'a> {
     tape: std::slice::Iter<'a, u32>,
     builder: Builder,
+    shares_memory: bool,
     /// What can be used here, of all types.
     values: Vec<Value>,
+    /// Local arrays that can be used here.
+    locals: Vec<Value>,
     inputs: Vec<ParamId>,
     memory: Vec<ParamId>,
     scalar: ParamId,
@@ -88,6 +104,11 @@ impl Generator<'_> {
         let first = self.builder.counter(DType::U32);
         self.values.push(first);
         self.insts(0);
+        if let Some(&array) = self.locals.last() {
+            let index = self.index();
+            let value = self.builder.local_read(array, index, None);
+            self.store(value, self.lanes as usize);
+        }
         let outputs = 1 + self.choose(3);
         for _ in 0..outputs {
             let value = self.any_value();
@@ -95,22 +116,61 @@ impl Generator<'_> {
         }
         let mut reductions = Vec::new();
         for _ in 0..self.choose(3) {
-            let op = self.op(|op| op.class() == Class::Reduce);
+            let op = self.op(|op| op.class() == Class::Reduce && op.combine().is_some());
             let value = self.operand(op.rule());
             self.builder.inst(op, 0, &[value], &[], vec![]);
             reductions.push(self.builder.dtype(value));
         }
+        if self.choose(3) == 2 {
+            reductions.extend(self.reduce_by_block());
+        }
+        let segments = [Segments::All, Segments::Rows, Segments::Columns][self.choose(3)];
+        // Columns are of whole rows.
+        let lengths: Vec<u64> = (1..=self.lanes.max(3))
+            .filter(|&n| segments != Segments::Columns || self.lanes.is_multiple_of(n))
+            .collect();
+        let segment = lengths[self.choose(lengths.len())];
         let base = [0, 1, 1000][self.choose(3)];
         if !reductions.is_empty() {
             self.values = self.builder.start_finish(&reductions);
+            let count = segments.count(self.lanes, segment) as usize;
             for value in self.values.clone() {
                 let negated = self.builder.op(Op::Eq, &[value, value]);
-                self.store(value, 1);
-                self.store(negated, 1);
+                self.store(value, count);
+                self.store(negated, count);
+            }
+            if segments != Segments::All {
+                let number = self.builder.counter(DType::U32);
+                self.store(number, count);
             }
         }
-        let program = self.builder.finish(!reductions.is_empty());
-        Case { program, arguments: self.arguments, lanes: self.lanes, base }
+        let mut program = self.builder.finish(!reductions.is_empty());
+        program.segments = segments;
+        let size = Size { lanes: self.lanes, segment, base };
+        Case { program, arguments: self.arguments, size }
+    }
+
+    /// A reduction of two values, the second chosen by the first. Its results' types.
+    fn reduce_by_block(&mut self) -> [DType; 2] {
+        let values = [self.operand(Rule::Numeric), self.any_value()];
+        let types = values.map(|value| self.builder.dtype(value));
+        let identity = types.map(|dtype| {
+            let bits = self.constant(dtype, 0);
+            self.builder.literal(dtype, bits)
+        });
+        let limit = self.builder.read(Op::Param, self.scalar);
+        let params = self.builder.open_block(&[types[0], types[1], types[0], types[1]]);
+        let op = [Op::Add, Op::Max, Op::Minimum, Op::Mul][self.choose(4)];
+        let combined = self.builder.op(op, &[params[0], params[2]]);
+        let less = self.builder.op(Op::Lt, &[params[0], params[2]]);
+        let chosen = self.builder.op(Op::Select, &[less, params[1], params[3]]);
+        let mut yields = [combined, chosen];
+        if types[1] == DType::U32 {
+            yields[1] = self.builder.op(Op::Min, &[chosen, limit]);
+        }
+        let block = self.builder.close_block(&yields);
+        self.builder.inst(Op::Reduce, 0, &[values[0], values[1], identity[0], identity[1]], &[], vec![block]);
+        types
     }
 
     fn store(&mut self, value: Value, len: usize) {
@@ -129,12 +189,13 @@ impl Generator<'_> {
     }
 
     fn inst(&mut self, depth: usize) {
-        match self.choose(16) {
+        match self.choose(20) {
             0..7 => self.lane_op(),
             7 => self.read_param(),
             8 | 9 => self.gather(),
             10 => self.lookup(),
-            11 | 12 if self.pure == 0 => self.effect(),
+            11 | 12 if self.pure == 0 && self.shares_memory => self.effect(),
+            16..20 if self.pure == 0 => self.local_op(),
             13 if depth < DEPTH && self.pure == 0 => self.run_loop(depth),
             14 if depth < DEPTH => self.branch(depth),
             15 if depth < DEPTH => self.if_any(depth),
@@ -180,7 +241,7 @@ impl Generator<'_> {
         let input = inputs[self.choose(inputs.len())];
         let value = match self.choose(4) {
             0 => self.builder.read(Op::Param, self.scalar),
-            1 if self.pure == 0 => self.builder.read(Op::Load, self.memory[0]),
+            1 if self.pure == 0 && self.shares_memory => self.builder.read(Op::Load, self.memory[0]),
             _ => self.builder.read(Op::Load, input),
         };
         self.values.push(value);
@@ -188,7 +249,7 @@ impl Generator<'_> {
 
     fn gather(&mut self) {
         let (mut params, changing) = (self.inputs.clone(), self.memory.clone());
-        if self.pure == 0 {
+        if self.pure == 0 && self.shares_memory {
             params.extend(changing);
         }
         let param = params[self.choose(params.len())];
@@ -207,6 +268,15 @@ impl Generator<'_> {
     fn effect(&mut self) {
         let op = self.op(|op| op.class() == Class::Effect);
         let (index, mask) = (self.index(), self.mask());
+        if op.gives_old() && op != Op::AtomicInc {
+            let which = self.choose(2);
+            let dtype = [DType::U32, DType::F32][which];
+            let mut args: Vec<Value> = (0..op.element_operands()).map(|_| self.value(dtype)).collect();
+            args.extend([index].into_iter().chain(mask));
+            let param = u64::from(self.memory[which].0);
+            let value = self.builder.inst(op, param, &args, &[dtype], vec![])[0];
+            return self.values.push(value);
+        }
         if op == Op::AtomicInc {
             let args: Vec<Value> = [index].into_iter().chain(mask).collect();
             let param = u64::from(self.memory[0].0);
@@ -217,6 +287,43 @@ impl Generator<'_> {
         let which = if bits_only { 0 } else { self.choose(2) };
         let value = self.value([DType::U32, DType::F32][which]);
         self.builder.scatter(op, self.memory[which], value, index, mask);
+    }
+
+    fn local_op(&mut self) {
+        let (dtype, len) = LOCALS[self.choose(LOCALS.len())];
+        let array = self.local(dtype, len);
+        let (index, mask) = (self.index(), self.mask());
+        if self.choose(2) == 0 {
+            let value = self.builder.local_read(array, index, mask);
+            self.values.push(value);
+        } else {
+            let value = self.value(dtype);
+            let written = self.builder.local_write(array, value, index, mask);
+            self.locals.push(written);
+        }
+    }
+
+    /// A local array: often a new one of those that there are, else zeros.
+    fn local(&mut self, dtype: DType, len: u32) -> Value {
+        let kind = |&array: &Value| {
+            let program = self.builder.program();
+            (program.dtype(array), program.local_len(array)) == (dtype, Some(len))
+        };
+        let fitting: Vec<Value> = self.locals.iter().copied().filter(kind).collect();
+        match self.choose(fitting.len().min(3) + 1) {
+            0 if fitting.is_empty() => {
+                let zeros = self.builder.local_zeros(dtype, len);
+                self.locals.push(zeros);
+                zeros
+            }
+            back => fitting[fitting.len() - back.max(1)],
+        }
+    }
+
+    /// Some kinds of local arrays, for the state of a loop or the results of a branch.
+    fn local_kinds(&mut self) -> Vec<(DType, u32)> {
+        let count = if self.pure == 0 { self.choose(4) } else { 0 };
+        (0..count).map(|_| LOCALS[self.choose(2)]).collect()
     }
 
     /// A loop over a counter, with further state.
@@ -230,10 +337,20 @@ impl Generator<'_> {
             let init = self.any_value();
             inits.push(init);
         }
+        let scalars = inits.len();
+        let kinds = self.local_kinds();
+        for &(dtype, len) in &kinds {
+            let init = self.local(dtype, len);
+            inits.push(init);
+        }
         let types: Vec<DType> = inits.iter().map(|&v| self.builder.dtype(v)).collect();
-        let outside = self.values.len();
+        let outside = (self.values.len(), self.locals.len());
         let state = self.builder.open_block(&types);
-        self.values.extend(&state);
+        self.values.extend(&state[..scalars]);
+        for (&array, &(_, len)) in state[scalars..].iter().zip(&kinds) {
+            self.builder.set_local(array, Some(len));
+            self.locals.push(array);
+        }
         self.insts(DEPTH);
         let condition = self.builder.op(Op::Lt, &[state[0], bound]);
         let condition = self.builder.close_block(&[condition]);
@@ -241,20 +358,24 @@ impl Generator<'_> {
         self.insts(depth + 1);
         let one = self.builder.literal(DType::U32, 1);
         let mut next = vec![self.builder.op(Op::Add, &[state[0], one])];
-        for &dtype in &types[1..] {
+        for &dtype in &types[1..scalars] {
             let value = self.value(dtype);
             next.push(value);
         }
+        for &(dtype, len) in &kinds {
+            let array = self.local(dtype, len);
+            next.push(array);
+        }
         let body = self.builder.close_block(&next);
-        self.values.truncate(outside);
-        self.region(Op::Loop, &inits, &types, vec![condition, body]);
+        self.leave(outside);
+        self.region(Op::Loop, &inits, &types[..scalars], &kinds, vec![condition, body]);
     }
 
     fn branch(&mut self, depth: usize) {
         let condition = self.value(DType::Bool);
-        let types = self.result_types();
-        let blocks = vec![self.block(depth, &types), self.block(depth, &types)];
-        self.region(Op::If, &[condition], &types, blocks);
+        let (types, kinds) = (self.result_types(), self.local_kinds());
+        let blocks = vec![self.block(depth, &types, &kinds), self.block(depth, &types, &kinds)];
+        self.region(Op::If, &[condition], &types, &kinds, blocks);
     }
 
     fn if_any(&mut self, depth: usize) {
@@ -265,27 +386,50 @@ impl Generator<'_> {
             args.push(fallback);
         }
         self.pure += 1;
-        let block = self.block(depth, &types);
+        let block = self.block(depth, &types, &[]);
         self.pure -= 1;
-        self.region(Op::IfAny, &args, &types, vec![block]);
+        self.region(Op::IfAny, &args, &types, &[], vec![block]);
     }
 
     fn result_types(&mut self) -> Vec<DType> {
         (0..self.choose(4)).map(|_| TYPES[self.choose(TYPES.len())]).collect()
     }
 
-    fn block(&mut self, depth: usize, types: &[DType]) -> Block {
-        let outside = self.values.len();
+    fn block(&mut self, depth: usize, types: &[DType], kinds: &[(DType, u32)]) -> Block {
+        let outside = (self.values.len(), self.locals.len());
         self.builder.open_block(&[]);
         self.insts(depth + 1);
-        let yields: Vec<Value> = types.iter().map(|&dtype| self.value(dtype)).collect();
-        self.values.truncate(outside);
+        let mut yields: Vec<Value> = types.iter().map(|&dtype| self.value(dtype)).collect();
+        for &(dtype, len) in kinds {
+            let array = self.local(dtype, len);
+            yields.push(array);
+        }
+        self.leave(outside);
         self.builder.close_block(&yields)
     }
 
-    fn region(&mut self, op: Op, args: &[Value], types: &[DType], blocks: Vec<Block>) {
-        let results = self.builder.inst(op, 0, args, types, blocks);
-        self.values.extend(results);
+    /// Forgets what a block defined.
+    fn leave(&mut self, (values, locals): (usize, usize)) {
+        self.values.truncate(values);
+        self.locals.truncate(locals);
+    }
+
+    /// A region whose results are scalars and then local arrays.
+    fn region(
+        &mut self,
+        op: Op,
+        args: &[Value],
+        types: &[DType],
+        kinds: &[(DType, u32)],
+        blocks: Vec<Block>,
+    ) {
+        let all: Vec<DType> = types.iter().copied().chain(kinds.iter().map(|kind| kind.0)).collect();
+        let results = self.builder.inst(op, 0, args, &all, blocks);
+        self.values.extend(&results[..types.len()]);
+        for (&array, &(_, len)) in results[types.len()..].iter().zip(kinds) {
+            self.builder.set_local(array, Some(len));
+            self.locals.push(array);
+        }
     }
 
     fn op(&mut self, wanted: impl Fn(Op) -> bool) -> Op {

@@ -4,6 +4,7 @@ use jit_frontend::traverse::Traverse;
 use jit_frontend::{Array, Element, Error, Mask};
 
 use super::{F32, bandwidth};
+use crate::checksum::checksum;
 use crate::inputs::{hash, ranged, uniform};
 use crate::suite::Suite;
 
@@ -31,9 +32,10 @@ pub(super) fn run(suite: &mut Suite) {
         let mask = Mask::from_vec(vec![false; n], &device)?;
         measure(suite, "any", 1, 0.0, &mask, |mask| mask.any())
     });
-    for name in ["rows_sum", "cols_sum"] {
-        suite.skip(name, "the engine has no reductions of blocks yet");
-    }
+    let width = suite.sizes().matrix;
+    let matrix = || F32::from_vec(uniform(width * width, 51), &device);
+    suite.part("rows_sum", |suite| of_matrix(suite, "rows_sum", width, &matrix()?, |x| x.sum_rows(width)));
+    suite.part("cols_sum", |suite| of_matrix(suite, "cols_sum", width, &matrix()?, |x| x.sum_cols(width)));
     for name in ["prefix_sum_u32", "prefix_sum_f32", "compress"] {
         suite.skip(name, "the engine has no scans yet");
     }
@@ -54,6 +56,25 @@ fn measure<A: Traverse, T: Element + Value>(
         Ok(result)
     })?;
     suite.row(bandwidth(name, n, bytes_each, &seconds).check([result.item()?.value()], tolerance));
+    Ok(())
+}
+
+fn of_matrix(
+    suite: &mut Suite,
+    name: &str,
+    width: usize,
+    matrix: &F32,
+    reduce: impl Fn(&F32) -> F32,
+) -> Result<(), Error> {
+    let (seconds, result) = suite.timing().run(&suite.device(), || {
+        let result = reduce(matrix);
+        jit_frontend::eval(&result)?;
+        Ok(result)
+    })?;
+    let sums = checksum(&result.to_vec()?);
+    suite.row(
+        bandwidth(name, width * width, 4, &seconds).check([sums], 1e-4).note(format!("{width}x{width}")),
+    );
     Ok(())
 }
 

@@ -40,6 +40,18 @@ static FUNCTIONS: &[Function] = &[
         traced: |x, _| x.rsqrt(),
         reference: |v| 1.0 / v[0].sqrt(),
     },
+    Function {
+        name: "atan2",
+        operands: &[(-1.0, 1.0, 45), (-1.0, 1.0, 46)],
+        traced: |y, rest| y.atan2(&rest[0]),
+        reference: |v| v[0].atan2(v[1]),
+    },
+    Function {
+        name: "erf",
+        operands: &[(-4.0, 4.0, 47)],
+        traced: |x, _| x.erf(),
+        reference: |v| libm::erf(v[0]),
+    },
 ];
 
 /// How many elements are compared with the reference.
@@ -48,9 +60,6 @@ const COMPARED: usize = 1 << 20;
 pub(super) fn run(suite: &mut Suite) {
     for function in FUNCTIONS {
         suite.part(function.name, |suite| measure(suite, function));
-    }
-    for name in ["atan2", "erf"] {
-        suite.skip(name, "the engine has no such function yet");
     }
 }
 

@@ -6,13 +6,17 @@
 //! done by the host's f64 library (against which accuracy is measured, never bits).
 
 mod builtins;
+mod local;
 mod memory;
+mod reduction;
 #[cfg(feature = "seeded-bugs")]
 mod seeded;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use memory::Memory;
+use rustc_hash::{FxHashMap, FxHashSet};
 #[cfg(feature = "seeded-bugs")]
 pub use seeded::{ALL_SEEDED_BUGS, SeededBug};
 
@@ -24,7 +28,6 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::{Block, Inst, Program, Value};
 use crate::op::{Class, Op, scalar};
-use crate::reduce;
 
 /// What the interpreter is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -101,7 +104,7 @@ impl CompiledKernel for Kernel {
         let lane = unsafe { Lane::new(&self.program, launch) };
         #[cfg(feature = "seeded-bugs")]
         let lane = Lane { bug: self.bug, ..lane };
-        lane.run_all(launch.lanes);
+        lane.run_all(launch.lanes, launch.segment);
         Ok(())
     }
 }
@@ -112,7 +115,7 @@ impl CompiledKernel for Kernel {
 /// As for [`CompiledKernel::launch`].
 pub unsafe fn run(program: &Program, launch: &Launch<'_>) {
     // SAFETY: the caller promises what `new` asks for.
-    unsafe { Lane::new(program, launch) }.run_all(launch.lanes);
+    unsafe { Lane::new(program, launch) }.run_all(launch.lanes, launch.segment);
 }
 
 /// One lane in execution.
@@ -120,11 +123,12 @@ struct Lane<'a> {
     program: &'a Program,
     memory: Memory<'a>,
     values: Vec<u64>,
+    /// The values that are local arrays, and those that nothing needs once they were written to.
+    locals: FxHashMap<Value, Rc<Vec<u64>>>,
+    spent: FxHashSet<Value>,
     /// The lane within the launch.
     index: u64,
     base: u64,
-    /// What this lane contributes to each reduction.
-    reduced: Vec<u64>,
     #[cfg(feature = "seeded-bugs")]
     bug: Option<SeededBug>,
 }
@@ -138,59 +142,19 @@ impl<'a> Lane<'a> {
             // SAFETY: the caller promises that the arguments are valid and match the parameters.
             memory: unsafe { Memory::new(program, launch.args) },
             values: vec![0; program.values.len()],
+            locals: FxHashMap::default(),
+            spent: local::spent_by_writes(program),
             index: 0,
             base: launch.base,
-            reduced: vec![0; program.reductions().len()],
             #[cfg(feature = "seeded-bugs")]
             bug: None,
         }
     }
 
-    /// Runs the body on each lane, then the finish.
-    fn run_all(mut self, lanes: u64) {
-        let program = self.program;
-        let reductions = program.reductions();
-        // Chunk results of each reduction, combined in the order that depends on the number of lanes alone.
-        let chunk = reduce::chunk_len(lanes);
-        let mut results: Vec<Vec<u64>> = vec![Vec::new(); reductions.len()];
-        let mut accumulators = vec![[0; reduce::ACCUMULATORS]; reductions.len()];
-        for index in 0..lanes {
-            if index % chunk == 0 {
-                for (acc, &(op, ty)) in accumulators.iter_mut().zip(&reductions) {
-                    *acc = [scalar::identity(op, ty); reduce::ACCUMULATORS];
-                }
-            }
-            self.index = index;
-            self.block(&program.body);
-            #[cfg(feature = "seeded-bugs")]
-            self.spoil_reductions(&reductions, lanes);
-            for ((acc, &(op, ty)), &value) in accumulators.iter_mut().zip(&reductions).zip(&self.reduced) {
-                let slot = &mut acc[(index % chunk) as usize % reduce::ACCUMULATORS];
-                *slot = self.compute(op, ty, ty, &[*slot, value]);
-            }
-            if index % chunk == chunk - 1 || index == lanes - 1 {
-                for ((acc, &(op, ty)), out) in accumulators.iter_mut().zip(&reductions).zip(&mut results) {
-                    out.push(reduce::fold_accumulators(op, ty, acc));
-                }
-            }
-        }
-
-        if let Some(finish) = &program.finish {
-            self.index = 0;
-            for ((&param, &(op, ty)), chunks) in finish.params.iter().zip(&reductions).zip(results) {
-                self.values[param.index()] = reduce::fold_chunk_results(op, ty, chunks);
-            }
-            self.block(finish);
-        }
-    }
-
     fn block(&mut self, block: &Block) {
-        let mut reduction = 0;
         for inst in &block.insts {
-            if inst.op.class() == Class::Reduce {
-                self.reduced[reduction] = self.get(inst.args[0]);
-                reduction += 1;
-            } else {
+            // Whoever runs the lanes takes what they reduce.
+            if inst.op.class() != Class::Reduce {
                 self.inst(inst);
             }
         }
@@ -240,6 +204,10 @@ impl<'a> Lane<'a> {
                     old
                 }
             },
+            Op::Exchange | Op::CompareExchange => self.exchange(inst),
+            Op::LocalZeros => return self.local_zeros(inst),
+            Op::LocalRead => self.local_read(inst),
+            Op::LocalWrite => return self.local_write(inst),
             _ if inst.op.class() == Class::Effect => return self.scatter(inst),
             _ => self.evaluate(inst),
         };
@@ -281,6 +249,25 @@ impl<'a> Lane<'a> {
         self.memory.write(inst.param(), at, combined);
     }
 
+    fn exchange(&mut self, inst: &Inst) -> u64 {
+        let Some(at) = self.element(inst) else { return 0 };
+        let old = self.memory.read(inst.param(), at);
+        let (expected, value) = match inst.op {
+            Op::CompareExchange => (self.get(inst.args[0]), inst.args[1]),
+            _ => (old, inst.args[0]),
+        };
+        if old == expected {
+            self.memory.write(inst.param(), at, self.get(value));
+        }
+        old
+    }
+
+    /// An index as u64: a negative one is past any length.
+    fn index_of(&self, inst: &Inst) -> u64 {
+        let ty = self.program.dtype(inst.index());
+        scalar::cast(ty, if ty.is_signed() { DType::I64 } else { DType::U64 }, self.get(inst.index()))
+    }
+
     /// The element an indexed memory op touches, if its mask and the bounds allow it.
     fn element(&self, inst: &Inst) -> Option<u64> {
         #[cfg(feature = "seeded-bugs")]
@@ -290,10 +277,7 @@ impl<'a> Lane<'a> {
         if inst.mask().is_some_and(|m| self.get(m) == 0) {
             return None;
         }
-        let ty = self.program.dtype(inst.index());
-        let at =
-            scalar::cast(ty, if ty.is_signed() { DType::I64 } else { DType::U64 }, self.get(inst.index()));
-        // A negative index, read as unsigned, is past any length.
+        let at = self.index_of(inst);
         let inside = at < self.memory.len(inst.param());
         assert!(
             inside || !inst.in_bounds,
@@ -336,17 +320,18 @@ impl<'a> Lane<'a> {
             for (target, source) in targets.iter().zip(sources) {
                 self.values[target.index()] = self.get(*source);
             }
-            return;
+            return self.assign_locals(targets, sources);
         }
         let values: smallvec::SmallVec<[u64; 16]> = sources.iter().map(|&s| self.get(s)).collect();
         for (target, value) in targets.iter().zip(values) {
             self.values[target.index()] = value;
         }
+        self.assign_locals(targets, sources);
     }
 }
 
 /// A mathematical function by the host's library in f64, rounded to the type: the accuracy oracle.
-fn library(op: Op, ty: DType, args: &[u64]) -> u64 {
+pub(crate) fn library(op: Op, ty: DType, args: &[u64]) -> u64 {
     let x = scalar::as_f64(ty, args[0]);
     let value = match op {
         Op::Rsqrt => 1.0 / x.sqrt(),
@@ -356,6 +341,28 @@ fn library(op: Op, ty: DType, args: &[u64]) -> u64 {
         Op::Exp => x.exp(),
         Op::Ln => x.ln(),
         Op::Pow => x.powf(scalar::as_f64(ty, args[1])),
+        Op::Tan => x.tan(),
+        Op::Asin => x.asin(),
+        Op::Acos => x.acos(),
+        Op::Atan => x.atan(),
+        Op::Atan2 => x.atan2(scalar::as_f64(ty, args[1])),
+        Op::Sinh => x.sinh(),
+        Op::Cosh => x.cosh(),
+        Op::Tanh => x.tanh(),
+        // Those of the standard library are sums that overflow or cancel.
+        Op::Asinh => libm::asinh(x),
+        Op::Acosh if x < 1.0 => f64::NAN,
+        Op::Acosh => libm::acosh(x),
+        Op::Atanh => libm::atanh(x),
+        Op::Exp2 => x.exp2(),
+        Op::ExpM1 => x.exp_m1(),
+        Op::Log2 => x.log2(),
+        Op::Log10 => x.log10(),
+        Op::Ln1p => x.ln_1p(),
+        Op::Cbrt => x.cbrt(),
+        Op::Hypot => x.hypot(scalar::as_f64(ty, args[1])),
+        Op::Erf => libm::erf(x),
+        Op::Erfc => libm::erfc(x),
         other => unreachable!("`{}` is no mathematical function", other.name()),
     };
     scalar::cast(DType::F64, ty, value.to_bits())

@@ -52,6 +52,10 @@ bugs! {
     ScatterIgnoresMask,
     /// `atomic_inc` gives the new value.
     AtomicIncGivesNew,
+    /// A write to a local array changes the array as it was, too.
+    LocalWriteInPlace,
+    /// An index past the end of a local array counts from its start.
+    LocalIndexWraps,
     /// A loop runs its body once even if its condition fails at first.
     LoopRunsOnce,
     /// The state of a loop is assigned one by one.
@@ -136,10 +140,14 @@ impl Lane<'_> {
     }
 
     /// Leaves the last lane out of reductions.
-    pub(super) fn spoil_reductions(&mut self, reductions: &[(Op, DType)], lanes: u64) {
-        if self.has(SeededBug::ReductionTail) && self.index + 1 == lanes && !lanes.is_multiple_of(4) {
-            for (value, &(op, ty)) in self.reduced.iter_mut().zip(reductions) {
-                *value = scalar::identity(op, ty);
+    pub(super) fn spoil_reductions(&mut self, is_tail: bool) {
+        if !self.has(SeededBug::ReductionTail) || !is_tail {
+            return;
+        }
+        for inst in self.program.reduce_insts() {
+            if let Some(combine) = inst.op.combine() {
+                let value = inst.args[0];
+                self.values[value.index()] = scalar::identity(combine, self.program.dtype(value));
             }
         }
     }

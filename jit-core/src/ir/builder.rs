@@ -138,6 +138,36 @@ impl Builder {
         self.value(Op::Gather, u64::from(param.0), &args, dtype)
     }
 
+    /// An array of zeros for each lane.
+    pub fn local_zeros(&mut self, dtype: DType, len: u32) -> Value {
+        let value = self.value(Op::LocalZeros, u64::from(len), &[], dtype);
+        self.set_local(value, Some(len));
+        value
+    }
+
+    /// An element of a lane's own array, 0 where masked off or out of bounds.
+    pub fn local_read(&mut self, array: Value, index: Value, mask: Option<Value>) -> Value {
+        let dtype = self.dtype(array);
+        let args: ValueList = [array, index].into_iter().chain(mask).collect();
+        self.value(Op::LocalRead, 0, &args, dtype)
+    }
+
+    /// A lane's own array with one element changed.
+    pub fn local_write(&mut self, array: Value, value: Value, index: Value, mask: Option<Value>) -> Value {
+        let dtype = self.dtype(array);
+        let args: ValueList = [array, value, index].into_iter().chain(mask).collect();
+        let result = self.value(Op::LocalWrite, 0, &args, dtype);
+        self.set_local(result, self.program.local_len(array));
+        result
+    }
+
+    /// Says of a value made with its element type that it is a local array, if it has a length.
+    pub fn set_local(&mut self, value: Value, len: Option<u32>) {
+        if let Some(len) = len {
+            self.program.locals.insert(value, len);
+        }
+    }
+
     /// A scatter of any kind.
     pub fn scatter(&mut self, op: Op, param: ParamId, value: Value, index: Value, mask: Option<Value>) {
         let args: ValueList = [value, index].into_iter().chain(mask).collect();

@@ -4,8 +4,11 @@
 //! A [`Program`] has parameters, constant tables, a *body* and perhaps a *finish*.
 //!
 //! - The **body** runs once per lane; lane `i` of `n` has the global index `counter = base + i`. The **finish**
-//!   runs once, after all lanes; its block parameters are the results of the body's reductions in the order in
-//!   which the `reduce_*` instructions stand.
+//!   runs after all lanes, once for each *segment*; its block parameters are the results of the body's reductions of
+//!   that segment, in the order in which the reductions stand.
+//! - The **segments** ([`Segments`]) are one of all lanes or, in a program by `rows` or `columns`, those of a launch's
+//!   `segment` length. Segment `s` is to a finish what a lane is to a body: `counter` is `s`, `load` and `store` touch
+//!   element `s`. In a program of one segment there is element 0, and no `counter` or `load`.
 //! - A **value** is defined once, by an instruction or as a block parameter, and has one element type. It may be
 //!   used by later instructions of its block and of the blocks nested in them. The body block of a `loop` sees
 //!   the values of its condition block.
@@ -18,7 +21,7 @@
 //! - `if_any m, fallback.. { block } -> ..`: like `if` with the fallback values as its else part; the block is pure,
 //!   holds no loop, and is expected to be rarely needed, so a backend may run it on all lanes once any lane needs it.
 //! - **Memory** is named by parameters: `in` (read only), `out` (stored exactly once, at the top level: by every lane
-//!   its element, or by the finish element 0), `inout` (read and changed at indices). `load` (of `in` or `inout`) and
+//!   its element, or by the finish its segment's), `inout` (read and changed at indices). `load` (of `in` or `inout`) and
 //!   `store` address by the launch's lane `i`; `gather`, `scatter*` and `atomic_inc` take an index of any integer type
 //!   (negative: out of bounds) and an optional mask; lanes masked off or out of bounds read 0 and write nothing.
 //!   `in_bounds` on such an instruction is a promise that no test is needed, resting on the parameter's `min_len` or
@@ -28,9 +31,14 @@
 //!   device says (see [`FloatMode`]).
 //! - `lookup tK, i` reads a constant table with a length of 2^k at `i mod 2^k`, on every lane; the index has at least k
 //!   bits.
+//! - `local_zeros`, `local_read` and `local_write` work on *local arrays*: values of type `f32[32]`, an array for each lane.
+//!   They are values like others (state of loops, results of branches) and pure: a write gives a new array and leaves
+//!   the old one as it was. Where no copy is needed for that, and where one is, [`Places`] says.
 //! - A `loop` without effects may be dropped, even if it would not end.
-//! - `reduce_*` stands only at the top level of the body, yields no value there, and combines all lanes in the
-//!   order of [`crate::reduce`].
+//! - `reduce_*` stands only at the top level of the body, yields no value there, and combines the lanes of a segment in
+//!   the order of [`crate::reduce`]. `reduce x.. from identity.. (a.., b..) { .. yield c.. }` does so with a state of
+//!   several values and a block that combines two states. The block is pure, has no loop, and sees from outside only
+//!   what is the same on all lanes by itself: literals, scalar parameters and `load_scalar`; so do the identities.
 //!
 //! [`verify`] is the list of what must hold; after it says Ok, code generation does not panic.
 
@@ -38,7 +46,9 @@ mod builder;
 mod lists;
 mod outline;
 mod parse;
+mod places;
 mod print;
+mod segments;
 mod structure;
 mod verify;
 
@@ -46,9 +56,13 @@ pub use builder::Builder;
 pub use lists::{Blocks, ValueList};
 pub use outline::Outline;
 pub use parse::{parse, parse_constant};
+pub use places::{Move, Places, Slot};
+pub use segments::{Reduction, SegmentLanes, Segments};
 pub use structure::Hole;
 pub(crate) use structure::is_special;
 pub use verify::verify;
+
+use rustc_hash::FxHashMap;
 
 use crate::dtype::DType;
 use crate::float_mode::{self, FloatMode};
@@ -56,6 +70,9 @@ use crate::op::Op;
 
 /// The most regions that may be nested in each other; blocks are walked by recursion.
 pub const MAX_NESTING: usize = 255;
+
+/// The most bytes of a local array a lane.
+pub const MAX_LOCAL_BYTES: usize = 64 << 10;
 
 macro_rules! index {
     ($($(#[$doc:meta])* $name:ident $prefix:literal;)*) => {$(
@@ -98,10 +115,14 @@ pub struct Program {
     pub tables: Vec<Table>,
     /// The element type of each value.
     pub values: Vec<DType>,
+    /// The values that are local arrays, with their number of elements a lane.
+    pub locals: FxHashMap<Value, u32>,
     /// Runs once per lane.
     pub body: Block,
-    /// Runs once, after all lanes.
+    /// Runs once for each segment, after all lanes.
     pub finish: Option<Block>,
+    /// What lanes a reduction combines.
+    pub segments: Segments,
 }
 
 /// A parameter.
@@ -176,12 +197,13 @@ pub struct Inst {
     pub op: Op,
     /// For indexed memory: no bounds test is needed.
     pub in_bounds: bool,
-    /// A literal's bits, or the number of the parameter or table that the op names; of arithmetic what compiling may do to
-    /// floats, see [`float_mode`](Self::float_mode).
+    /// A literal's bits, the number of the parameter or table that the op names, or the length of a new local array; of
+    /// arithmetic what compiling may do to floats, see [`float_mode`](Self::float_mode).
     pub imm: u64,
     /// The values it defines.
     pub results: ValueList,
-    /// The values it uses. For indexed memory: (value,) index and, unless always true, mask.
+    /// The values it uses. For indexed memory: (value,) index and, unless always true, mask; for local arrays the array
+    /// stands before these.
     pub args: ValueList,
     /// Nested blocks.
     pub blocks: Blocks,
@@ -201,6 +223,18 @@ impl Program {
         Value(self.values.len() as u32 - 1)
     }
 
+    /// A new local array of that many elements a lane.
+    pub fn new_local(&mut self, dtype: DType, len: u32) -> Value {
+        let value = self.new_value(dtype);
+        self.locals.insert(value, len);
+        value
+    }
+
+    /// The number of elements a lane, of a local array.
+    pub fn local_len(&self, value: Value) -> Option<u32> {
+        self.locals.get(&value).copied()
+    }
+
     /// The number of instructions in all blocks.
     pub fn inst_count(&self) -> usize {
         self.body.inst_count() + self.finish.as_ref().map_or(0, Block::inst_count)
@@ -212,18 +246,6 @@ impl Program {
             block.insts.iter().any(|inst| test(inst) || inst.blocks.iter().any(|nested| any(nested, test)))
         }
         any(&self.body, test) || self.finish.as_ref().is_some_and(|block| any(block, test))
-    }
-
-    /// The reductions in order: the combining op and the element type of each.
-    pub fn reductions(&self) -> Vec<(Op, DType)> {
-        let reduce = |i: &Inst| Some((i.op.reduction_combine()?, self.dtype(i.args[0])));
-        self.body.insts.iter().filter_map(reduce).collect()
-    }
-}
-
-impl Op {
-    fn reduction_combine(self) -> Option<Op> {
-        (self.class() == crate::op::Class::Reduce).then(|| self.combine()).flatten()
     }
 }
 
@@ -261,20 +283,21 @@ impl Inst {
         value
     }
 
-    /// Number of operands of an indexed memory op before its mask: index, or value and index.
+    /// Number of operands of an op with an index before its mask: a local array, elements, if it takes any, and index.
     pub fn operands_before_mask(&self) -> usize {
         match self.op {
-            Op::Gather | Op::AtomicInc => 1,
-            _ => 2,
+            Op::LocalRead => 2,
+            Op::LocalWrite => 3,
+            op => op.element_operands() + 1,
         }
     }
 
-    /// The mask of an indexed memory op, if it has one.
+    /// The mask of an op with an index, if it has one.
     pub fn mask(&self) -> Option<Value> {
         self.args.get(self.operands_before_mask()).copied()
     }
 
-    /// The index of an indexed memory op.
+    /// The index of an op that has one.
     pub fn index(&self) -> Value {
         self.args[self.operands_before_mask() - 1]
     }

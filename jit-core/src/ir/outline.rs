@@ -1,8 +1,8 @@
 //! What a launch needs to know of a program, without its instructions: kept beside a kernel in memory, and stored with
 //! its object on disk.
 
-use super::{Block, Inst, Param, ParamId, ParamKind, Program};
-use crate::dtype::{ALL_DTYPES, DType};
+use super::{Block, Inst, Param, ParamId, ParamKind, Places, Program, Reduction, Segments};
+use crate::dtype::ALL_DTYPES;
 use crate::op::{ALL_OPS, Class, Op};
 
 /// A program as seen from outside.
@@ -10,8 +10,10 @@ use crate::op::{ALL_OPS, Class, Op};
 pub struct Outline {
     /// The parameters, in the order of a launch's arguments.
     pub params: Vec<Param>,
-    /// The reductions in order: the combining op and the element type of each.
-    pub reductions: Vec<(Op, DType)>,
+    /// The reductions in order.
+    pub reductions: Vec<Reduction>,
+    /// What lanes they combine.
+    pub segments: Segments,
     /// The parameters that every lane stores to.
     pub lane_outputs: Vec<ParamId>,
     /// The parameters that the program does nothing with but combine values into by one op, and that op.
@@ -26,6 +28,8 @@ pub struct Outline {
     pub instructions: u64,
     /// Roughly the instructions that one lane executes: those in a loop count eightfold.
     pub cost: u64,
+    /// The bytes that a lane's local arrays take, in whichever of body and finish they take more.
+    pub local_bytes: u64,
 }
 
 impl Program {
@@ -48,6 +52,7 @@ impl Program {
         Outline {
             params: self.params.clone(),
             reductions: self.reductions(),
+            segments: self.segments,
             lane_outputs: stores.map(Inst::param).collect(),
             combined: combined.collect(),
             has_atomics,
@@ -55,6 +60,7 @@ impl Program {
             has_loop,
             instructions: self.inst_count() as u64,
             cost: cost(&self.body),
+            local_bytes: self.top_blocks().map(|b| Places::of(self, b).bytes()).max().unwrap_or(0),
         }
     }
 }
@@ -68,12 +74,16 @@ impl Outline {
         let flags = flags.iter().rev().fold(0, |all, &flag| all << 1 | u64::from(flag));
         let lens = [self.params.len(), self.reductions.len(), self.lane_outputs.len(), self.combined.len()];
         out.extend(lens.map(|len| len as u64));
-        out.extend([flags, self.instructions, self.cost]);
+        let flags = flags | (self.segments as u64) << 8;
+        out.extend([flags, self.instructions, self.cost, self.local_bytes]);
         for param in &self.params {
             let spans = u64::from(param.spans_lanes);
             out.extend([param.kind as u64 | (param.dtype as u64) << 8 | spans << 16, param.min_len]);
         }
-        out.extend(self.reductions.iter().map(|&(op, dtype)| op as u64 | (dtype as u64) << 8));
+        for Reduction { combine, types } in &self.reductions {
+            out.push(*combine as u64 | (types.len() as u64) << 8);
+            out.extend(types.iter().map(|&dtype| (dtype as u64) << 8));
+        }
         out.extend(self.lane_outputs.iter().map(|param| u64::from(param.0)));
         out.extend(self.combined.iter().flat_map(|&(param, op)| [u64::from(param.0), op as u64]));
     }
@@ -83,6 +93,7 @@ impl Outline {
         let [params, reductions, outputs, combined] = std::array::from_fn(|_| words.next());
         let (params, reductions, outputs, combined) = (params?, reductions?, outputs?, combined?);
         let (flags, instructions, cost) = (words.next()?, words.next()?, words.next()?);
+        let local_bytes = words.next()?;
         let dtype = |word: u64| ALL_DTYPES.get((word >> 8 & 0xff) as usize).copied();
         let param = |words: &mut dyn Iterator<Item = u64>| {
             let (word, min_len) = (words.next()?, words.next()?);
@@ -91,7 +102,9 @@ impl Outline {
         };
         let reduction = |words: &mut dyn Iterator<Item = u64>| {
             let word = words.next()?;
-            Some((*ALL_OPS.get((word & 0xff) as usize)?, dtype(word)?))
+            let combine = *ALL_OPS.get((word & 0xff) as usize)?;
+            let types = (0..word >> 8).map(|_| dtype(words.next()?)).collect::<Option<_>>()?;
+            Some(Reduction { combine, types })
         };
         let number = |words: &mut dyn Iterator<Item = u64>| Some(ParamId(u32::try_from(words.next()?).ok()?));
         let combination = |words: &mut dyn Iterator<Item = u64>| {
@@ -101,12 +114,14 @@ impl Outline {
             params: (0..params).map(|_| param(words)).collect::<Option<_>>()?,
             reductions: (0..reductions).map(|_| reduction(words)).collect::<Option<_>>()?,
             lane_outputs: (0..outputs).map(|_| number(words)).collect::<Option<_>>()?,
+            segments: *Segments::ALL.get((flags >> 8) as usize)?,
             has_finish: flags & 1 != 0,
             has_loop: flags & 2 != 0,
             has_atomics: flags & 4 != 0,
             combined: (0..combined).map(|_| combination(words)).collect::<Option<_>>()?,
             instructions,
             cost,
+            local_bytes,
         })
     }
 }
@@ -151,18 +166,21 @@ mod tests {
     #[test]
     fn an_outline_survives_as_words() {
         let program = parse(
-            "param p0: in u32 min_len 7\nparam p1: inout f64 spans_lanes\nparam p2: scalar i8\nparam p3: out f32\nparam p4: out u32\nparam p5: inout u32\nbody {
+            "segments columns\nparam p0: in u32 min_len 7\nparam p1: inout f64 spans_lanes\nparam p2: scalar i8\nparam p3: out f32\nparam p4: out u32\nparam p5: inout u32\nbody {
                v0: u32 = load p0
                v1: f32 = cast v0
                reduce_sum v1
                store p4, v0
                reduce_max v0
                scatter_add p5[v0], v0
+               v4: u32 = literal 1
+               reduce v0, v4 from v4, v4 (v5: u32, v6: u32, v7: u32, v8: u32) { yield v7, v6 }
              }
-             finish (v2: f32, v3: u32) { store p3, v2 }",
+             finish (v2: f32, v3: u32, v9: u32, v10: u32) { store p3, v2 }",
         );
         let outline = program.expect("a program").outline();
-        assert_eq!((outline.instructions, outline.reductions.len(), outline.has_finish), (7, 2, true));
+        assert_eq!((outline.instructions, outline.reductions.len(), outline.has_finish), (9, 3, true));
+        assert_eq!(outline.reductions[2].types[..], [crate::dtype::DType::U32; 2]);
         assert_eq!(outline.lane_outputs, [ParamId(4)]);
         assert_eq!(outline.combined, [(ParamId(5), Op::Add)]);
         let mut words = Vec::new();

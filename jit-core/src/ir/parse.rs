@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Block, Blocks, Inst, MAX_NESTING, Param, ParamKind, Program, Table, Value, ValueList};
+use super::{Block, Blocks, Inst, MAX_NESTING, Param, ParamKind, Program, Segments, Table, Value, ValueList};
 use crate::dtype::{DType, Element};
 use crate::error::Error;
 use crate::float_mode;
@@ -59,6 +59,13 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn program(&mut self) -> Result<(), Error> {
+        if self.eat("segments") {
+            let word = self.word()?;
+            match Segments::ALL.into_iter().find(|segments| segments.name() == word) {
+                Some(segments) => self.program.segments = segments,
+                None => return self.error(format!("expected `all`, `rows` or `columns`, got `{word}`")),
+            }
+        }
         loop {
             match self.word()? {
                 "param" => self.param()?,
@@ -186,6 +193,12 @@ impl<'a> Parser<'a> {
                 }
                 inst.blocks.push(self.block("yield", depth + 1)?);
             }
+            Op::Reduce => {
+                inst.args = self.values()?;
+                self.expect("from")?;
+                inst.args.extend(self.values()?);
+                inst.blocks.push(self.block("yield", depth + 1)?);
+            }
             Op::Literal => {
                 let Some(&result) = inst.results.first() else {
                     return self.error("a literal defines a value: `v0: f32 = literal 1.0`".to_owned());
@@ -204,18 +217,21 @@ impl<'a> Parser<'a> {
                     inst.args = self.values()?;
                 }
             }
+            Op::LocalZeros => {
+                let Some(len) = inst.results.first().and_then(|result| self.program.locals.get(result))
+                else {
+                    return self
+                        .error("`local_zeros` defines a local array: `v0: f32[8] = local_zeros`".to_owned());
+                };
+                inst.imm = u64::from(*len);
+            }
+            Op::LocalRead | Op::LocalWrite => {
+                inst.args.push(self.value()?);
+                self.indexed(&mut inst)?;
+            }
             op if matches!(op.class(), Class::Read | Class::Effect) => {
                 inst.imm = u64::from(self.numbered('p')?);
-                self.expect("[")?;
-                let index = self.value()?;
-                self.expect("]")?;
-                if self.eat(",") {
-                    inst.args = self.values()?;
-                }
-                inst.args.push(index);
-                if self.eat("where") {
-                    inst.args.push(self.value()?);
-                }
+                self.indexed(&mut inst)?;
             }
             _ => inst.args = self.values()?,
         }
@@ -225,6 +241,21 @@ impl<'a> Parser<'a> {
             inst.imm = carried.map_or(0, |at| at as u64 + 1);
         }
         Ok(inst)
+    }
+
+    /// `[index], value where mask`.
+    fn indexed(&mut self, inst: &mut Inst) -> Result<(), Error> {
+        self.expect("[")?;
+        let index = self.value()?;
+        self.expect("]")?;
+        if self.eat(",") {
+            inst.args.extend(self.values()?);
+        }
+        inst.args.push(index);
+        if self.eat("where") {
+            inst.args.push(self.value()?);
+        }
+        Ok(())
     }
 
     fn loop_blocks(&mut self, inst: &mut Inst, depth: usize) -> Result<(), Error> {
@@ -244,11 +275,12 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `v3: f32`: gives the number its type.
+    /// `v3: f32`, or of a local array `v3: f32[8]`: gives the number its type.
     fn definition(&mut self) -> Result<Value, Error> {
         let value = self.value()?;
         self.expect(":")?;
         let dtype = self.dtype()?;
+        let len = self.local_len()?;
         if value.0 >= MAX_VALUES {
             return self.error(format!("{value} is past the largest number of a value, v{}", MAX_VALUES - 1));
         }
@@ -257,12 +289,20 @@ impl<'a> Parser<'a> {
             self.program.values.resize(value.index() + 1, DType::Bool);
         }
         let slot = &mut self.program.values[value.index()];
-        if self.defined[value.index()] && *slot != dtype {
-            let message = format!("{value} is defined as {slot} and as {dtype}");
+        let before = (*slot, self.program.locals.get(&value).copied());
+        if self.defined[value.index()] && before != (dtype, len) {
+            let name = |(dtype, len): (DType, Option<u32>)| match len {
+                Some(len) => format!("{dtype}[{len}]"),
+                None => dtype.to_string(),
+            };
+            let message = format!("{value} is defined as {} and as {}", name(before), name((dtype, len)));
             return self.error(message);
         }
         self.defined[value.index()] = true;
         *slot = dtype;
+        if let Some(len) = len {
+            self.program.locals.insert(value, len);
+        }
         Ok(value)
     }
 
@@ -288,6 +328,18 @@ impl<'a> Parser<'a> {
         match DType::from_name(word) {
             Some(dtype) => Ok(dtype),
             None => self.error(format!("expected an element type, got `{word}`")),
+        }
+    }
+
+    fn local_len(&mut self) -> Result<Option<u32>, Error> {
+        if !self.eat("[") {
+            return Ok(None);
+        }
+        let len = self.constant(DType::U32)?;
+        self.expect("]")?;
+        match u32::try_from(len) {
+            Ok(len) => Ok(Some(len)),
+            Err(_) => self.error(format!("a local array of {len} elements is too large")),
         }
     }
 

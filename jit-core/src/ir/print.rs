@@ -33,11 +33,17 @@
 //!   scatter_add p2[v5], v0 where v4
 //!   store p1, v11
 //!   reduce_sum v14
+//!   reduce v14, v0 from v2, v0 (v15: f32, v16: u32, v17: f32, v18: u32) {
+//!     v19: f32 = add v15, v17
+//!     v20: u32 = max v16, v18
+//!     yield v19, v20
+//!   }
 //! }
-//! finish (v15: f32) {
-//!   store p3, v15
+//! finish (v21: f32, v22: f32, v23: u32) {
+//!   store p3, v21
 //! }
 //! ```
+//! In front of all may stand `segments rows` or `segments columns`.
 //! Operands stand in the order of [`Inst::args`](super::Inst::args), except that the index of indexed memory
 //! stands in brackets and its mask behind `where`. A constant is written as decimal where that gives the same bits
 //! back, else as its bits in hexadecimal. `yield` is left out where a block yields nothing.
@@ -50,7 +56,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{Block, Inst, Param, ParamId, Program, TableId, Value};
+use super::{Block, Inst, Param, ParamId, Program, Segments, TableId, Value};
 use crate::dtype::{DType, Element, format_bits, is_nan};
 use crate::op::{Class, Op};
 
@@ -111,6 +117,10 @@ struct Printer<'a, W> {
 impl<W: Write> Printer<'_, W> {
     fn program(&mut self) -> fmt::Result {
         let program = self.program;
+        if program.segments != Segments::All {
+            write!(self.out, "segments {}", program.segments.name())?;
+            self.newline()?;
+        }
         for (i, param) in program.params.iter().enumerate() {
             self.at(|p| matches!(p, Place::Param(at) if at == i));
             self.param(ParamId(i as u32), param)?;
@@ -205,6 +215,13 @@ impl<W: Write> Printer<'_, W> {
                 self.out.write_char(' ')?;
                 return self.block(&inst.blocks[0], "yield");
             }
+            Op::Reduce if inst.blocks.len() == 1 => {
+                self.operands(inst.reduced())?;
+                self.out.write_str(" from")?;
+                self.operands(inst.identity())?;
+                self.out.write_char(' ')?;
+                return self.block(&inst.blocks[0], "yield");
+            }
             Op::Literal => {
                 let dtype = inst.results.first().and_then(|&v| self.dtype(v)).unwrap_or(DType::U64);
                 write!(self.out, " {}", Constant(dtype, inst.imm))?;
@@ -221,7 +238,14 @@ impl<W: Write> Printer<'_, W> {
                     write!(self.out, ", {arg}")?;
                 }
             }
-            op if matches!(op.class(), Class::Read | Class::Effect) => self.indexed(inst)?,
+            op if matches!(op.class(), Class::Read | Class::Effect) => {
+                write!(self.out, " {}", inst.param())?;
+                self.indexed(inst, 0)?;
+            }
+            Op::LocalRead | Op::LocalWrite if !inst.args.is_empty() => {
+                write!(self.out, " {}", inst.args[0])?;
+                self.indexed(inst, 1)?;
+            }
             _ => self.operands(&inst.args)?,
         }
         if inst.in_bounds {
@@ -253,15 +277,15 @@ impl<W: Write> Printer<'_, W> {
         self.block(body, "yield")
     }
 
-    /// Memory at an index: `p0[index], value where mask`.
-    fn indexed(&mut self, inst: &Inst) -> fmt::Result {
+    /// What comes behind `p0` or a local array, which is the first of `skipped` operands: `[index], value where mask`.
+    fn indexed(&mut self, inst: &Inst, skipped: usize) -> fmt::Result {
         let before_mask = inst.operands_before_mask();
-        write!(self.out, " {}[", inst.param())?;
+        self.out.write_char('[')?;
         match inst.args.get(before_mask - 1) {
             Some(index) => write!(self.out, "{index}]")?,
             None => self.out.write_str("_]")?,
         }
-        for &value in inst.args.iter().take(before_mask - 1) {
+        for &value in inst.args.iter().take(before_mask - 1).skip(skipped) {
             write!(self.out, ", {value}")?;
         }
         if let Some(mask) = inst.mask() {
@@ -295,8 +319,12 @@ impl<W: Write> Printer<'_, W> {
 
     fn definition(&mut self, value: Value) -> fmt::Result {
         match self.dtype(value) {
-            Some(dtype) => write!(self.out, "{value}: {dtype}"),
-            None => write!(self.out, "{value}: _"),
+            Some(dtype) => write!(self.out, "{value}: {dtype}")?,
+            None => write!(self.out, "{value}: _")?,
+        }
+        match self.program.local_len(value) {
+            Some(len) => write!(self.out, "[{len}]"),
+            None => Ok(()),
         }
     }
 

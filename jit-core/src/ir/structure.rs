@@ -37,7 +37,7 @@ impl Program {
         for block in self.top_blocks() {
             note_uses(block, false, &self.values, &mut uses);
         }
-        out.push(pack(self.params.len(), self.tables.len()));
+        out.push(pack(self.params.len(), self.tables.len() << 2 | self.segments as usize));
         for param in &self.params {
             let spans = u64::from(param.spans_lanes);
             out.push(param.kind as u64 | (param.dtype as u64) << 8 | spans << 16);
@@ -82,11 +82,15 @@ impl Program {
         if let Some(finish) = &mut self.finish {
             renumbering.block(finish);
         }
-        self.values = renumbering.new;
+        let Renumbering { numbers, new, .. } = renumbering;
+        let locals = self.locals.iter();
+        self.locals = locals.filter_map(|(old, &len)| Some((numbers[old.index()]?, len))).collect();
+        self.values = new;
     }
 
-    /// For each parameter the number of elements that a launch of this many lanes from `base` needs to be safe.
-    pub fn required_lens(&self, lanes: u64, base: u64) -> Vec<u64> {
+    /// For each parameter the number of elements that a launch of this many lanes from `base`, in segments of that length,
+    /// needs to be safe.
+    pub fn required_lens(&self, lanes: u64, base: u64, segment: u64) -> Vec<u64> {
         let spanned = |p: &Param| if p.spans_lanes { base.saturating_add(lanes) } else { 0 };
         let mut lens: Vec<u64> = self.params.iter().map(|p| p.min_len.max(spanned(p))).collect();
         let mut need = |inst: &Inst, len: u64| {
@@ -99,10 +103,10 @@ impl Program {
             _ => {}
         });
         if let Some(finish) = &self.finish {
-            finish.for_each_inst(&mut |inst| {
-                if matches!(inst.op, Op::Store | Op::LoadScalar) {
-                    need(inst, 1);
-                }
+            finish.for_each_inst(&mut |inst| match inst.op {
+                Op::Load | Op::Store => need(inst, self.segments.count(lanes, segment)),
+                Op::LoadScalar => need(inst, 1),
+                _ => {}
             });
         }
         lens
@@ -225,14 +229,15 @@ impl Words<'_> {
         if inst.op == Op::Literal {
             return self.literal(inst, head);
         }
-        if inst.op.class() == Class::Region || inst.op == Op::IfAny {
+        if inst.op.class() == Class::Region || matches!(inst.op, Op::IfAny | Op::Reduce) {
             self.out.push(head);
             self.out.push(pack(inst.results.len(), inst.args.len()));
             self.values(&inst.args);
             inst.blocks.iter().for_each(|block| self.block(block));
             return self.define(&inst.results);
         }
-        // At most three operands and one result, by the rules of the language; parameters and tables are counted in u32.
+        // At most four operands and one result, by the rules of the language; parameters, tables and the elements of local
+        // arrays are counted in u32. Which other values are local arrays, and of which length, follows from those.
         let result = inst.results.first().map_or(0xff, |&v| self.program.dtype(v) as u64);
         self.out.push(head | (inst.args.len() as u64) << 12 | result << 16 | inst.imm << 32);
         self.values(&inst.args);
@@ -429,7 +434,7 @@ mod tests {
         )
         .expect("a program");
         crate::ir::verify(&program).expect("a valid program");
-        assert_eq!(program.required_lens(5, 0), [5, 1, 1, 9]);
-        assert_eq!(program.required_lens(5, 10), [5, 1, 1, 15]);
+        assert_eq!(program.required_lens(5, 0, 0), [5, 1, 1, 9]);
+        assert_eq!(program.required_lens(5, 10, 0), [5, 1, 1, 15]);
     }
 }

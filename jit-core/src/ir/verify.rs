@@ -10,6 +10,10 @@
 //! `lookup` has at least as many bits as the table needs. `atomic_inc` works on integers; a scatter that combines
 //! takes what its combining op takes. Bits of constants that lie outside their type are zero.
 //!
+//! **Local arrays.** Of values that are local arrays only `local_read` and `local_write` take one, as their first operand, and
+//! loops and `if`s, whose lists then agree in lengths too; `local_zeros` and `local_write` give one. An array has at most
+//! [`MAX_LOCAL_BYTES`]. They have no place in an `if_any`.
+//!
 //! **Parameters.** Instructions name parameters and tables that exist. `param` reads a scalar; `load` an `in` or `inout`;
 //! `load_scalar` an `in`; `gather` an `in` or `inout`; effects change an `inout`; `store` writes an `out`. Each `out` is stored
 //! exactly once, at the top level of the body or of the finish. Scalars have neither `min_len` nor `spans_lanes`.
@@ -19,17 +23,21 @@
 //! and yields the next state; initial values, state and results agree in number and types. `if` has one operand and
 //! two blocks, `if_any` one block and a fallback for each result; these blocks have no parameters and yield
 //! the results. At most [`MAX_NESTING`] regions are nested. No other instruction has blocks. Only instructions that name
-//! something, and literals, have an `imm`; only indexed memory can be `in_bounds`.
+//! something, literals, and `local_zeros`, whose length it is, have an `imm`; only what has an index can be `in_bounds`.
 //!
 //! **Places.** Reductions stand at the top level of the body and define nothing. The body yields nothing and has no
 //! parameters. There is a finish if there are reductions; its parameters are theirs in number, order and types. The
-//! finish knows no lanes and no order among them: no `counter`, `load`, effect, reduction, nor reading of an `inout`.
+//! finish knows no lanes and no order among them: no effect, reduction, nor reading of an `inout`, and, unless there are
+//! several segments, no `counter` or `load`.
+//! A `reduce` has as many identities as values, and a block whose parameters are two states and that yields one; in the
+//! block is nothing but ops on lanes, literals, `lookup` and `if_any`. Identities, and what the block uses from outside,
+//! are defined by `literal`, `param` or `load_scalar`.
 //! An `if_any` block is pure and ends: in it are no effects, no readings of an `inout`, no `store` and no `loop`.
 //!
 //! **Ops.** Those of class `Trace`, and `lane_count`, are not part of the kernel language.
 
 use super::print::{Constant, Place, line_of};
-use super::{Block, Inst, MAX_NESTING, Param, ParamKind, Program, Value};
+use super::{Block, Inst, MAX_LOCAL_BYTES, MAX_NESTING, Param, ParamKind, Program, Segments, Value};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::op::{Class, Op};
@@ -42,6 +50,9 @@ pub fn verify(program: &Program) -> Result<(), Error> {
     let mut verifier = Verifier {
         program,
         scope: vec![Scope::Undefined; program.values.len()],
+        order: vec![Order::default(); program.values.len()],
+        definitions: 0,
+        enclosed: 0,
         defined: Vec::new(),
         stored: vec![false; program.params.len()],
     };
@@ -72,11 +83,22 @@ enum Scope {
     Left,
 }
 
+/// How a value was defined.
+#[derive(Clone, Copy, Default)]
+struct Order {
+    /// Counts definitions.
+    number: u32,
+    /// By an instruction whose value is the same on all lanes by itself.
+    is_fixed: bool,
+}
+
 /// Where a block stands.
 #[derive(Clone, Copy)]
 struct Context {
     in_finish: bool,
     in_if_any: bool,
+    /// In the block of a `reduce`.
+    in_combine: bool,
     /// The number of regions around it.
     depth: usize,
 }
@@ -84,6 +106,10 @@ struct Context {
 struct Verifier<'a> {
     program: &'a Program,
     scope: Vec<Scope>,
+    order: Vec<Order>,
+    definitions: u32,
+    /// In the block of a `reduce`: values with lower numbers are seen only if they are fixed.
+    enclosed: u32,
     /// The visible values in order of definition.
     defined: Vec<Value>,
     /// Which `out` parameters have their store.
@@ -94,9 +120,10 @@ impl<'a> Verifier<'a> {
     fn program(&mut self) -> Checked<'a> {
         let program = self.program;
         self.params_and_tables()?;
+        self.local_arrays()?;
 
         let body = &program.body;
-        let top = Context { in_finish: false, in_if_any: false, depth: 0 };
+        let top = Context { in_finish: false, in_if_any: false, in_combine: false, depth: 0 };
         ensure(body.params.is_empty() && body.yields.is_empty(), Place::End(body), || {
             "the body has no parameters and yields nothing".to_owned()
         })?;
@@ -135,11 +162,27 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
+    fn local_arrays(&self) -> Checked<'a> {
+        let program = self.program;
+        let bytes = |value: &Value, len: u32| self.dtype(*value).map_or(0, |t| t.size() * len as usize);
+        let too_large = |(value, len): &(&Value, &u32)| bytes(value, **len) > MAX_LOCAL_BYTES;
+        let Some((value, len)) = program.locals.iter().filter(too_large).min() else { return Ok(()) };
+        let message = format!(
+            "{value} is an array of {len} elements a lane, {} bytes; at most {MAX_LOCAL_BYTES} are possible",
+            bytes(value, *len)
+        );
+        broken(Place::End(&program.body), message)
+    }
+
     fn finish_header(&self, finish: &'a Block) -> Checked<'a> {
         ensure(finish.yields.is_empty(), Place::End(finish), || "the finish yields nothing".to_owned())?;
-        let reductions = self.program.body.insts.iter().filter(|i| i.op.class() == Class::Reduce);
-        let wanted: Vec<Option<DType>> = reductions.map(|i| self.dtype(i.args[0])).collect();
-        let given: Vec<Option<DType>> = finish.params.iter().map(|&p| self.dtype(p)).collect();
+        let reduced = self.program.reduce_insts().flat_map(Inst::reduced);
+        let wanted: Vec<Option<DType>> = reduced.map(|&value| self.dtype(value)).collect();
+        let given: Vec<Option<DType>> = finish
+            .params
+            .iter()
+            .map(|&p| self.dtype(p).filter(|_| self.program.local_len(p).is_none()))
+            .collect();
         ensure(wanted == given, Place::Finish, || {
             let names = |types: &[Option<DType>]| {
                 types.iter().map(|t| t.map_or("_", DType::name)).collect::<Vec<_>>().join(", ")
@@ -185,7 +228,11 @@ impl<'a> Verifier<'a> {
             ensure(!*stored, here, || format!("{} is stored a second time", inst.param()))?;
             *stored = true;
         }
-        self.define(&inst.results, here)
+        self.define(&inst.results, here)?;
+        if matches!(inst.op, Op::Literal | Op::Param | Op::LoadScalar) {
+            self.order[inst.result().index()].is_fixed = true;
+        }
+        Ok(())
     }
 
     /// Where ops may stand.
@@ -203,17 +250,26 @@ impl<'a> Verifier<'a> {
         if op == Op::Store && context.depth > 0 {
             return fail("stands only at the top level of the body or the finish");
         }
-        if context.in_finish
-            && (matches!(op, Op::Counter | Op::Load) || class == Class::Effect || reads_inout)
-        {
+        let by_lane = matches!(op, Op::Counter | Op::Load) && self.program.segments == Segments::All;
+        if context.in_finish && (by_lane || class == Class::Effect || reads_inout) {
             return fail(if reads_inout {
                 "of an `inout` parameter has no meaning in the finish"
             } else {
                 "has no meaning in the finish, which knows no lanes"
             });
         }
+        if context.in_if_any && class == Class::Local {
+            return fail("cannot stand in an `if_any`");
+        }
         if context.in_if_any && (class == Class::Effect || op == Op::Loop || reads_inout) {
             return fail("cannot stand in an `if_any`, whose block is pure and may run on any lane");
+        }
+        let combines =
+            matches!(class, Class::Lane | Class::Math) || matches!(op, Op::Literal | Op::Lookup | Op::IfAny);
+        if context.in_combine && !combines {
+            return fail(
+                "cannot stand in the block of a `reduce`, which combines values and does nothing else",
+            );
         }
         Ok(())
     }
@@ -226,15 +282,19 @@ impl<'a> Verifier<'a> {
             Op::If => (1..=1, inst.results.len()),
             Op::IfAny => (inst.results.len() + 1..=inst.results.len() + 1, inst.results.len()),
             Op::Store => (1..=1, 0),
-            Op::AtomicInc => (1..=2, 1),
             Op::Gather => (1..=2, 1),
-            _ if class == Class::Effect => (2..=3, 0),
+            Op::LocalRead => (2..=3, 1),
+            Op::LocalWrite => (3..=4, 1),
+            _ if class == Class::Effect => {
+                (op.element_operands() + 1..=op.element_operands() + 2, usize::from(op.gives_old()))
+            }
+            Op::Reduce => (inst.args.len()..=inst.args.len(), 0),
             _ if class == Class::Reduce => (1..=1, 0),
             _ => (op.arity()..=op.arity(), 1),
         };
         let blocks = match op {
             Op::Loop | Op::If => 2,
-            Op::IfAny => 1,
+            Op::IfAny | Op::Reduce => 1,
             _ => 0,
         };
         for (what, wanted, got) in [
@@ -250,7 +310,7 @@ impl<'a> Verifier<'a> {
             }
         }
         let indexed = matches!(class, Class::Read | Class::Effect);
-        if inst.in_bounds && !indexed {
+        if inst.in_bounds && !indexed && !matches!(op, Op::LocalRead | Op::LocalWrite) {
             return Err(format!("`{}` has no index to be `in_bounds`", op.name()));
         }
         let names_param = indexed || matches!(op, Op::Param | Op::Load | Op::LoadScalar | Op::Store);
@@ -260,7 +320,7 @@ impl<'a> Verifier<'a> {
         if op == Op::Lookup && inst.imm >= self.program.tables.len() as u64 {
             return Err(format!("there is no table {}", inst.imm));
         }
-        let names = names_param || matches!(op, Op::Lookup | Op::Literal);
+        let names = names_param || matches!(op, Op::Lookup | Op::Literal | Op::LocalZeros);
         if !names && inst.imm != 0 && inst.float_mode().is_none() {
             return Err(format!("`{}` names nothing, but has the number {}", op.name(), inst.imm));
         }
@@ -273,6 +333,7 @@ impl<'a> Verifier<'a> {
         if let Some(undefined) = inst.results.iter().find(|&&r| self.dtype(r).is_none()) {
             return Err(format!("{undefined} has no type"));
         }
+        self.local_types(inst)?;
         let args: smallvec::SmallVec<[DType; 4]> = inst.args.iter().map(|&a| self.program.dtype(a)).collect();
         let result = inst.results.first().map(|&r| self.program.dtype(r));
         match op {
@@ -315,24 +376,77 @@ impl<'a> Verifier<'a> {
                 let got = op.result_type(&args, wanted)?;
                 want(got == wanted, || format!("`{}` of these operands is {got}, not {wanted}", op.name()))?;
             }
+            Class::Reduce if op == Op::Reduce => {
+                let fixed = |value: &&Value| !self.order[value.index()].is_fixed;
+                if let Some(varying) = inst.identity().iter().find(fixed) {
+                    return Err(varying_in_combine(*varying));
+                }
+            }
             Class::Reduce => {
                 op.result_type(&args, args[0])?;
             }
             Class::Effect if op != Op::AtomicInc => {
                 self.kind(inst, &[ParamKind::InOut], Some(args[0]))?;
+                for got in args[1..op.element_operands()].iter().copied().chain(result) {
+                    let message = || format!("`{}` of {} has elements of {got}", op.name(), args[0]);
+                    want(got == args[0], message)?;
+                }
                 if let Some(combine) = op.combine() {
                     combine.result_type(&[args[0], args[0]], args[0])?;
                 }
             }
             _ => {}
         }
-        if matches!(op.class(), Class::Read | Class::Effect) {
+        if matches!(op.class(), Class::Read | Class::Effect) || matches!(op, Op::LocalRead | Op::LocalWrite) {
             let index = self.program.dtype(inst.index());
             want(index.is_int(), || format!("the index is an integer, not {index}"))?;
             let mask = inst.mask().map_or(DType::Bool, |m| self.program.dtype(m));
             want(mask == DType::Bool, || format!("the mask is bool, not {mask}"))?;
         }
         Ok(())
+    }
+
+    /// Local arrays stand where they may, and those that an op reads and gives agree.
+    fn local_types(&self, inst: &Inst) -> Result<(), String> {
+        let (op, len) = (inst.op, |value: Value| self.program.local_len(value));
+        if self.program.locals.is_empty() && op.class() != Class::Local || matches!(op, Op::Loop) {
+            return Ok(());
+        }
+        let array = matches!(op, Op::LocalRead | Op::LocalWrite).then(|| inst.args[0]);
+        if let Some(array) = array {
+            want(len(array).is_some(), || format!("{array} is no local array"))?;
+        }
+        let misplaced = inst.args.iter().skip(usize::from(array.is_some())).find(|&&arg| len(arg).is_some());
+        if let Some(misplaced) = misplaced {
+            return Err(format!("`{}` takes no local array, which {misplaced} is", op.name()));
+        }
+        let result = match op {
+            Op::If => return Ok(()),
+            _ if op.class() == Class::Local => Some(inst.result()),
+            _ => inst.results.iter().copied().find(|&result| len(result).is_some()),
+        };
+        let Some(result) = result else { return Ok(()) };
+        let element = |value: Value| (self.program.dtype(value), None);
+        let shape = |value: Value| (self.program.dtype(value), len(value));
+        let name = |(dtype, len): (DType, Option<u32>)| match len {
+            Some(len) => format!("{dtype}[{len}]"),
+            None => dtype.to_string(),
+        };
+        let wanted = match op {
+            Op::LocalZeros => (self.program.dtype(result), u32::try_from(inst.imm).ok()),
+            Op::LocalRead => element(inst.args[0]),
+            Op::LocalWrite => {
+                let (array, value) = (inst.args[0], inst.args[1]);
+                want(element(value) == element(array), || {
+                    format!("{value} is {}, the elements are {}", name(element(value)), name(element(array)))
+                })?;
+                shape(array)
+            }
+            _ => element(result),
+        };
+        want(shape(result) == wanted, || {
+            format!("`{}` gives {}, not {}", op.name(), name(wanted), name(shape(result)))
+        })
     }
 
     /// The parameter is of one of these kinds and has this element type.
@@ -368,7 +482,7 @@ impl<'a> Verifier<'a> {
                 let outer = self.defined.len();
                 self.block(condition, nested)?;
                 ensure(
-                    matches!(condition.yields[..], [c] if self.dtype(c) == Some(DType::Bool)),
+                    matches!(condition.yields[..], [c] if self.dtype(c) == Some(DType::Bool) && self.program.local_len(c).is_none()),
                     Place::End(condition),
                     || "the condition of a loop yields one bool".to_owned(),
                 )?;
@@ -377,6 +491,16 @@ impl<'a> Verifier<'a> {
                 self.agree("next state", &body.yields, "state", &condition.params, Place::End(body))?;
                 self.leave(outer);
                 Ok(())
+            }
+            [combine] if inst.op == Op::Reduce => {
+                let states = inst.reduced().iter().chain(inst.identity()).copied();
+                let states: Vec<Value> = states.collect();
+                self.agree("identities", inst.identity(), "values", inst.reduced(), Place::Inst(inst))?;
+                self.agree("two states", &combine.params, "operands", &states, Place::Inst(inst))?;
+                self.enclosed = self.definitions;
+                self.scoped(combine, Context { in_combine: true, ..nested })?;
+                self.enclosed = 0;
+                self.agree("combined values", &combine.yields, "values", inst.reduced(), Place::End(combine))
             }
             blocks => {
                 let in_if_any = context.in_if_any || inst.op == Op::IfAny;
@@ -404,8 +528,10 @@ impl<'a> Verifier<'a> {
             format!("the {a_name} are {} in number, the {b_name} {}", a.len(), b.len())
         })?;
         for (&a, &b) in a.iter().zip(b) {
-            ensure(self.dtype(a) == self.dtype(b), place, || {
-                let name = |v| self.dtype(v).map_or("_", DType::name);
+            let shape = |value: Value| (self.dtype(value), self.program.local_len(value));
+            ensure(shape(a) == shape(b), place, || {
+                let name = |v| self.dtype(v).map_or("_", DType::name).to_owned();
+                let name = |v| self.program.local_len(v).map_or(name(v), |len| format!("{}[{len}]", name(v)));
                 format!("{a} of the {a_name} is {}, {b} of the {b_name} is {}", name(a), name(b))
             })?;
         }
@@ -419,6 +545,8 @@ impl<'a> Verifier<'a> {
                 Scope::Left => format!("{value} is out of scope"),
                 _ => format!("{value} is used before it is defined"),
             })?;
+            let Order { number, is_fixed } = self.order[value.index()];
+            ensure(number >= self.enclosed || is_fixed, place, || varying_in_combine(value))?;
         }
         Ok(())
     }
@@ -430,6 +558,8 @@ impl<'a> Verifier<'a> {
             };
             ensure(*scope == Scope::Undefined, place, || format!("{value} is defined a second time"))?;
             *scope = Scope::Visible;
+            self.order[value.index()].number = self.definitions;
+            self.definitions += 1;
             self.defined.push(value);
         }
         Ok(())
@@ -442,6 +572,10 @@ impl<'a> Verifier<'a> {
     fn param(&self, inst: &Inst) -> Option<&Param> {
         usize::try_from(inst.imm).ok().and_then(|at| self.program.params.get(at))
     }
+}
+
+fn varying_in_combine(value: Value) -> String {
+    format!("{value} is used to combine states, but is no `literal`, `param` or `load_scalar`")
 }
 
 fn outside(dtype: DType, bits: u64) -> String {
@@ -487,6 +621,8 @@ mod tests {
             (Op::Loop, 0, "`loop` has 2 blocks, not 0"),
             (Op::Loop, 3, "`loop` has 2 blocks, not 3"),
             (Op::IfAny, 2, "`if_any` has 1 block, not 2"),
+            (Op::Reduce, 0, "`reduce` has 1 block, not 0"),
+            (Op::Reduce, 2, "`reduce` has 1 block, not 2"),
             (Op::Not, 1, "`not` has 0 blocks, not 1"),
         ] {
             let program = with(|b| {

@@ -12,6 +12,8 @@
 //! loops, which is unbounded inside (after a loop it is its initial or its next value); indices that may pass
 //! 2^30, for which memory would hardly be long enough.
 
+use rustc_hash::FxHashMap;
+
 use crate::dtype::{ALL_DTYPES, DType};
 use crate::ir::{Block, Inst, Program, Value};
 use crate::op::{Class, Op, scalar};
@@ -38,7 +40,7 @@ pub fn run(program: &mut Program, bounds: &Bounds) {
     if *bounds == Bounds::Off {
         return;
     }
-    let Program { params, tables, values, body, finish } = program;
+    let Program { params, tables, values, locals, body, finish, .. } = program;
     let tables = tables.iter().map(|table| {
         let elements = table.bits.iter().map(|&bits| Range::constant(table.dtype, bits));
         elements.reduce(Range::join).unwrap_or(Range::all(table.dtype))
@@ -47,11 +49,14 @@ pub fn run(program: &mut Program, bounds: &Bounds) {
         tables: tables.collect(),
         ranges: values.iter().map(|&dtype| Range::all(dtype)).collect(),
         types: values,
+        locals,
         params,
         bounds,
+        by_lane: true,
     };
     pass.block(body);
     if let Some(finish) = finish {
+        pass.by_lane = false;
         pass.block(finish);
     }
 }
@@ -126,9 +131,12 @@ impl Range {
 struct Pass<'a> {
     params: &'a mut [crate::ir::Param],
     types: &'a [DType],
+    locals: &'a FxHashMap<Value, u32>,
     tables: Vec<Range>,
     ranges: Vec<Range>,
     bounds: &'a Bounds,
+    /// The counter is that of lanes, not of segments.
+    by_lane: bool,
 }
 
 impl Pass<'_> {
@@ -138,6 +146,11 @@ impl Pass<'_> {
             self.define(inst);
             if matches!(inst.op.class(), Class::Read | Class::Effect) && !inst.in_bounds {
                 self.promise(inst);
+            }
+            if matches!(inst.op, Op::LocalRead | Op::LocalWrite) {
+                let range = self.of(inst.index());
+                let len = self.locals.get(&inst.args[0]).copied().unwrap_or(0);
+                inst.in_bounds |= range.is_natural() && range.high < i128::from(len);
             }
         }
     }
@@ -174,7 +187,7 @@ impl Pass<'_> {
         let arg = |k: usize| self.of(inst.args[k]);
         match inst.op {
             Op::Literal => Range::constant(dtype, inst.imm),
-            Op::Counter => all.counted(true),
+            Op::Counter => all.counted(self.by_lane),
             Op::Lookup => self.tables[inst.table().index()],
             Op::Select => arg(1).join(arg(2)),
             Op::Cast | Op::Bitcast if self.types[inst.args[0].index()].is_float() => all,
@@ -405,7 +418,7 @@ mod tests {
         let promised = |lens: [u64; 3], counter_end: u64| -> Vec<bool> {
             let mut program = crate::ir::parse(text).expect("a program");
             run(&mut program, &Bounds::Within { lens: lens.to_vec(), counter_end });
-            let need = program.required_lens(counter_end, 0);
+            let need = program.required_lens(counter_end, 0, 0);
             assert!(need.iter().zip(lens).all(|(&need, len)| need <= len), "{need:?} of {lens:?}");
             program.body.insts.iter().filter(|i| i.op == Op::Gather).map(|i| i.in_bounds).collect()
         };

@@ -90,6 +90,12 @@ impl Pass<'_> {
                 self.scoped(body);
                 self.leave(outer);
             }
+            // Its block is closed to all but a few values from outside.
+            [combine] if inst.op == Op::Reduce => {
+                let outside = (std::mem::take(&mut self.available), std::mem::take(&mut self.log));
+                self.block(combine);
+                (self.available, self.log) = outside;
+            }
             blocks => blocks.iter_mut().for_each(|block| self.scoped(block)),
         }
     }
@@ -99,7 +105,7 @@ impl Pass<'_> {
         let pure = match inst.op {
             Op::Param | Op::LoadScalar | Op::Lookup => true,
             Op::Load | Op::Gather => !self.is_inout[inst.param().index()],
-            op => matches!(op.class(), Class::Leaf | Class::Lane | Class::Math),
+            op => matches!(op.class(), Class::Leaf | Class::Lane | Class::Math | Class::Local),
         };
         if !pure {
             return None;
@@ -112,12 +118,10 @@ impl Pass<'_> {
         if inst.op.is_commutative() {
             args[..2].sort_unstable();
         }
+        // Only a write to a local array has a fourth operand, and it names nothing.
+        let imm = inst.args.get(3).map_or(inst.imm, |mask| u64::from(mask.0) + 1);
         let dtype = self.types[inst.result().index()];
         let pair = |low: u64, high: u32| low | u64::from(high) << 32;
-        Some([
-            pair(inst.op as u64 | (dtype as u64) << 8, args[2]),
-            inst.imm,
-            pair(u64::from(args[0]), args[1]),
-        ])
+        Some([pair(inst.op as u64 | (dtype as u64) << 8, args[2]), imm, pair(u64::from(args[0]), args[1])])
     }
 }

@@ -9,6 +9,8 @@
 //! tables (the launch names them by position); effects whose mask is a false literal. A loop without effects
 //! whose results are unused goes, even if it would not end.
 
+use rustc_hash::FxHashMap;
+
 use crate::ir::{Block, Inst, Program, Value, ValueList};
 use crate::op::{Class, Op};
 
@@ -40,7 +42,7 @@ enum Definition {
     Result(u32, u32),
     /// State `k` of a loop.
     State(u32, u32),
-    /// Reduction `k`, in the finish.
+    /// A reduction, in the finish.
     Reduction(u32),
 }
 
@@ -51,6 +53,8 @@ struct Flat<'a> {
     parents: Vec<u32>,
     nested: Vec<u32>,
     definitions: Vec<Definition>,
+    /// The values that the finish has for each reduction.
+    totals: FxHashMap<u32, &'a [Value]>,
 }
 
 impl<'a> Flat<'a> {
@@ -87,13 +91,18 @@ fn mark(program: &Program) -> Kept {
         parents: Vec::new(),
         nested: Vec::new(),
         definitions: vec![Definition::Nothing; program.values.len()],
+        totals: FxHashMap::default(),
     };
     program.top_blocks().for_each(|block| flat.block(block, u32::MAX));
-    for (k, param) in program.finish.iter().flat_map(|f| &f.params).enumerate() {
-        flat.definitions[param.index()] = Definition::Reduction(k as u32);
-    }
     let is_reduction = |&at: &u32| flat.insts[at as usize].op.class() == Class::Reduce;
     let reductions: Vec<u32> = (0..flat.insts.len() as u32).filter(is_reduction).collect();
+    let mut results: &[Value] = program.finish.as_ref().map_or(&[], |finish| &finish.params);
+    for &at in &reductions {
+        let (own, rest) = results.split_at(flat.insts[at as usize].reduced().len().min(results.len()));
+        own.iter().for_each(|result| flat.definitions[result.index()] = Definition::Reduction(at));
+        flat.totals.insert(at, own);
+        results = rest;
+    }
 
     let mut marking = Marking {
         values: vec![false; program.values.len()],
@@ -112,7 +121,7 @@ fn mark(program: &Program) -> Kept {
             Definition::Nothing => {}
             Definition::Result(at, k) => marking.need_result(at, k as usize),
             Definition::State(at, k) => marking.need_state(at, k as usize),
-            Definition::Reduction(k) => marking.need_inst(reductions[k as usize]),
+            Definition::Reduction(at) => marking.need_reduction(at),
         }
     }
     Kept { values: marking.values, insts: marking.insts, nested: marking.flat.nested }
@@ -134,8 +143,18 @@ impl Marking<'_> {
                 Op::If | Op::IfAny => self.need(inst.args[0]),
                 _ => inst.args.iter().for_each(|&arg| self.need(arg)),
             }
+            if inst.op == Op::Reduce {
+                inst.blocks[0].yields.iter().for_each(|&value| self.need(value));
+            }
             at = self.flat.parents[at as usize];
         }
+    }
+
+    /// The parts of a state belong together.
+    fn need_reduction(&mut self, at: u32) {
+        self.need_inst(at);
+        let totals = self.flat.totals[&at];
+        totals.iter().for_each(|&total| self.need(total));
     }
 
     fn need_result(&mut self, at: u32, k: usize) {
@@ -177,7 +196,9 @@ impl Sweep<'_> {
             }
             self.next = at + 1;
             if !inst.blocks.is_empty() {
-                self.drop_results(inst);
+                if inst.op != Op::Reduce {
+                    self.drop_results(inst);
+                }
                 inst.blocks.iter_mut().for_each(|nested| self.block(nested));
             }
             true

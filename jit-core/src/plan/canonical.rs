@@ -7,7 +7,7 @@
 
 use crate::ir::is_special;
 use crate::op::{Class, Op};
-use crate::trace::{NodeId, Trace, across};
+use crate::trace::{NodeId, Reduces, Trace, across};
 
 /// The canonical form of what some roots need, with the order it was written in. Reused between evaluations.
 #[derive(Default)]
@@ -24,9 +24,12 @@ pub(crate) struct Canonical {
     results: Vec<u32>,
     /// Whether memory changes.
     effects: bool,
+    /// Whether there is a reduction that has no value.
+    partial: bool,
 }
 
 const SPECIAL: u64 = 1 << 24;
+const LOCAL: u64 = 1 << 25;
 
 /// Where a word has an op's float mode.
 const MODE: u32 = 25;
@@ -40,6 +43,7 @@ impl Canonical {
         self.sizes.clear();
         self.results.clear();
         self.effects = false;
+        self.partial = false;
         // Mostly enough, so that long lists are not copied as they grow; but no more, since this may be a small part of a
         // large trace.
         let expected = trace.slab.live().min(1 << 14);
@@ -75,6 +79,14 @@ impl Canonical {
         self.effects
     }
 
+    /// A reduction of no elements that has no value, by its name.
+    pub(crate) fn without_value(&self, trace: &Trace) -> Option<&'static str> {
+        let found =
+            |&&id: &&NodeId| trace.node(id).op == Op::Reduce && is_of_none(trace, trace.node(id).payload);
+        let id = self.partial.then(|| self.order.iter().find(found)).flatten()?;
+        trace.scopes.region(trace.node(*id).payload).reduces?.partial
+    }
+
     /// Whether anything outside of this graph holds a count on a node.
     pub(crate) fn held_outside(&self, trace: &Trace, number: u32) -> bool {
         trace.node(self.order[number as usize]).refs > self.edges[number as usize]
@@ -102,14 +114,24 @@ impl Canonical {
         let node = trace.node(id);
         let (op, dtype, size, payload, count) =
             (node.op, node.dtype, node.size, node.payload, node.operand_count as usize);
-        let operands = node.operands;
+        let (operands, local) = (node.operands, node.local);
         let class = self.size_class(size);
-        let word = op as u64 | (dtype as u64) << 8 | (count as u64) << 16 | class << 32;
+        let mut word = op as u64 | (dtype as u64) << 8 | (count as u64) << 16 | class << 32;
+        if local != 0 {
+            word |= LOCAL;
+            self.words.push(u64::from(local));
+        }
         match op {
             Op::Literal if is_special(dtype, payload, true) => self.words.extend([word | SPECIAL, payload]),
             Op::LaneCount => {
                 let class = self.size_class(payload);
                 self.words.extend([word, class]);
+            }
+            _ if op.class() == Class::Reduce => {
+                let (lanes, division) = trace.reduces(trace.node(id)).expect("a reduction");
+                let (lanes, length) = (self.size_class(lanes), self.size_class(division.length()));
+                self.words.extend([word, division.segments() as u64 | lanes << 2 | length << 33]);
+                self.partial |= op == Op::Reduce && is_of_none(trace, payload);
             }
             Op::Placeholder | Op::Memory | Op::Result | Op::Version => self.words.extend([word, payload]),
             _ if op.class() == Class::Across => {
@@ -131,6 +153,7 @@ impl Canonical {
         }
         match op.class() {
             Class::Region => self.region(trace, stamp, id, payload),
+            Class::Reduce if op == Op::Reduce => self.region(trace, stamp, id, payload),
             Class::Effect => {
                 self.effects = true;
                 if trace.node(id).scope == 0 {
@@ -206,4 +229,11 @@ impl Canonical {
         });
         at as u64 + 1
     }
+}
+
+/// Whether results of a reduction have no elements and then no value.
+fn is_of_none(trace: &Trace, record: u64) -> bool {
+    let of_none =
+        |reduces: Reduces| reduces.partial.is_some() && reduces.lanes == 0 && reduces.division.count(0) > 0;
+    trace.scopes.region(record).reduces.is_some_and(of_none)
 }

@@ -4,11 +4,11 @@ use rustc_hash::FxHashMap;
 
 use super::graph::Graph;
 use super::schedule::{Schedule, StageWork};
-use super::{Memory, Source, Stage};
+use super::{Constant, Memory, Source, Stage};
 use crate::dtype::DType;
-use crate::ir::{Block, Builder, ParamId, ParamKind, Value};
+use crate::ir::{Block, Builder, ParamId, ParamKind, Segments, Value};
 use crate::op::{Class, Op};
-use crate::trace::{MAX_OPERANDS, NodeId};
+use crate::trace::{MAX_OPERANDS, Node, NodeId};
 
 /// Builds the kernels of a schedule.
 pub(super) struct Emission<'a> {
@@ -29,7 +29,8 @@ impl<'a> Emission<'a> {
         let mut emitter = Emitter {
             schedule,
             graph: schedule.graph,
-            level: work.key.0,
+            level: work.key.level,
+            segments: work.key.division.segments(),
             builder: Builder::with_capacity(length),
             values: &mut self.values,
             path: &mut self.path,
@@ -52,7 +53,9 @@ impl<'a> Emission<'a> {
             emitter.finish(&reductions, &work.finish);
         }
         let Emitter { builder, args, literals, .. } = emitter;
-        Stage { program: builder.finish(with_finish), literals, args, lanes: work.lanes }
+        let mut program = builder.finish(with_finish);
+        program.segments = work.key.division.segments();
+        Stage { program, literals, args, lanes: work.lanes, segment: work.segment }
     }
 }
 
@@ -86,6 +89,7 @@ struct Emitter<'a> {
     schedule: &'a Schedule<'a>,
     graph: &'a Graph<'a>,
     level: u32,
+    segments: Segments,
     builder: Builder,
     values: &'a mut Values,
     /// The nodes that are being evaluated, each an operand of the one before, and which of its operands come next.
@@ -94,13 +98,18 @@ struct Emitter<'a> {
     /// Parameters of the `memory` nodes of open regions.
     memories: FxHashMap<NodeId, ParamId>,
     args: Vec<Source>,
-    literals: Vec<(Value, u32)>,
+    literals: Vec<(Value, Constant)>,
     in_finish: bool,
 }
 
 impl Emitter<'_> {
     fn sink(&mut self, number: u32, reductions: &mut Vec<u32>) {
         let node = self.graph.node(number);
+        if node.op == Op::Reduce {
+            self.reduce(number);
+            reductions.push(number);
+            return;
+        }
         if node.op.class() == Class::Reduce {
             let arg = self.value(self.graph.number(node.operands[0]));
             self.builder.inst(node.op, 0, &[arg], &[], vec![]);
@@ -110,26 +119,73 @@ impl Emitter<'_> {
         self.evaluate(number);
         if self.schedule.in_memory[number as usize] {
             let value = self.evaluated(number);
-            self.store(self.schedule.memory[&number], value, node.dtype);
+            let memory = self.schedule.memory[&number];
+            match node.local_len() {
+                Some(len) => self.store_local(memory, value, node, len),
+                None => self.store(memory, value, node.dtype),
+            }
         }
     }
 
     fn finish(&mut self, reductions: &[u32], nodes: &[u32]) {
-        let types: Vec<DType> = reductions.iter().map(|&r| self.graph.node(r).dtype).collect();
+        let types: Vec<DType> = reductions.iter().flat_map(|&r| self.result_types(r)).collect();
         let params = self.builder.start_finish(&types);
         self.in_finish = true;
         self.values.clear();
-        for (&reduction, &param) in reductions.iter().zip(&params) {
-            self.values.set(reduction, param);
+        let mut rest = &params[..];
+        let mut results = Vec::new();
+        for &reduction in reductions {
+            let (own, others) = rest.split_at(self.result_types(reduction).len());
+            rest = others;
+            if self.graph.op(reduction) != Op::Reduce {
+                results.push((reduction, own[0]));
+                continue;
+            }
+            let id = self.graph.id(reduction);
+            for (k, &param) in own.iter().enumerate() {
+                let part = self.graph.trace.part(id, Op::Result, k as u64);
+                // A part of the state that nobody uses is no node of this graph.
+                if let Some(part) = part.filter(|&part| self.graph.contains(part)) {
+                    results.push((self.graph.number(part), param));
+                }
+            }
         }
-        for (&reduction, &param) in reductions.iter().zip(&params) {
-            if self.schedule.in_memory[reduction as usize] {
-                self.store(self.schedule.memory[&reduction], param, self.graph.node(reduction).dtype);
+        results.iter().for_each(|&(number, param)| self.values.set(number, param));
+        for (number, param) in results {
+            if self.schedule.in_memory[number as usize] {
+                self.store(self.schedule.memory[&number], param, self.graph.node(number).dtype);
             }
         }
         for &number in nodes {
             let value = self.value(number);
             self.store(self.schedule.memory[&number], value, self.graph.node(number).dtype);
+        }
+    }
+
+    /// A reduction by a block.
+    fn reduce(&mut self, number: u32) {
+        let trace = self.graph.trace;
+        let region = trace.scopes.region(self.graph.node(number).payload);
+        let operands: Vec<Value> = region.operands.iter().map(|&operand| self.need(operand)).collect();
+        let scope = trace.scopes.get(region.scopes[0]);
+        let types: Vec<DType> = scope.placeholders.iter().map(|&p| trace.node(p).dtype).collect();
+        let params = self.builder.open_block(&types);
+        scope.placeholders.iter().zip(params).for_each(|(&placeholder, param)| {
+            self.set(placeholder, param);
+        });
+        let yields: Vec<Value> = scope.yields.iter().map(|&y| self.need(y)).collect();
+        let block = self.builder.close_block(&yields);
+        self.builder.inst(Op::Reduce, 0, &operands[..region.arguments], &[], vec![block]);
+    }
+
+    fn result_types(&self, reduction: u32) -> Vec<DType> {
+        let node = self.graph.node(reduction);
+        match node.op {
+            Op::Reduce => {
+                let region = self.graph.trace.scopes.region(node.payload);
+                region.states().iter().map(|&state| self.graph.trace.node(state).dtype).collect()
+            }
+            _ => vec![node.dtype],
         }
     }
 
@@ -190,7 +246,8 @@ impl Emitter<'_> {
                 && self.schedule.home_level(number).is_some_and(|home| home < self.level)
         };
         (matches!(op, Op::Data | Op::Version)
-            || matches!(op.class(), Class::Reduce | Class::Across)
+            || op.class() == Class::Across
+            || self.graph.is_reduced(number)
             || stored())
             && self.graph.node(number).scope == 0
     }
@@ -198,8 +255,11 @@ impl Emitter<'_> {
     fn load(&mut self, number: u32) {
         let node = self.graph.node(number);
         let param = self.param(self.schedule.memory[&number], ParamKind::In, node.dtype);
-        let scalar = node.size == 1 || self.in_finish;
-        let value = self.builder.read(if scalar { Op::LoadScalar } else { Op::Load }, param);
+        let scalar = node.size == 1 || self.in_finish && self.segments == Segments::All;
+        let value = match node.local_len() {
+            Some(len) => self.load_local(param, node.dtype, scalar, len),
+            None => self.builder.read(if scalar { Op::LoadScalar } else { Op::Load }, param),
+        };
         self.values.set(number, value);
     }
 
@@ -220,7 +280,7 @@ impl Emitter<'_> {
         let value = match node.op {
             Op::Literal => {
                 let value = self.builder.literal(node.dtype, node.payload);
-                self.literals.push((value, number));
+                self.literals.push((value, Constant::Node(number)));
                 value
             }
             Op::Counter => self.builder.counter(node.dtype),
@@ -232,9 +292,13 @@ impl Emitter<'_> {
                 let param = self.memory(node.operands[0], id, 0, false);
                 self.builder.gather(param, operands[0], operands.get(1).copied())
             }
-            Op::AtomicInc => {
+            op if op.gives_old() => {
                 let param = self.memory(node.operands[0], id, 0, true);
-                self.builder.value(Op::AtomicInc, u64::from(param.0), operands, node.dtype)
+                self.builder.value(op, u64::from(param.0), operands, node.dtype)
+            }
+            Op::LocalZeros => self.builder.local_zeros(node.dtype, node.payload as u32),
+            Op::LocalWrite => {
+                self.builder.local_write(operands[0], operands[1], operands[2], operands.get(3).copied())
             }
             op if op.class() == Class::Effect => {
                 let param = self.memory(node.operands[0], id, 0, true);
@@ -283,6 +347,9 @@ impl Emitter<'_> {
         let types: Vec<DType> = results.iter().map(|&r| trace.node(r).dtype).collect();
         let inputs = if node.op == Op::Loop { &arguments[..] } else { &arguments[..1] };
         let values = self.builder.inst(node.op, 0, inputs, &types, blocks);
+        for (&value, &result) in values.iter().zip(&results) {
+            self.builder.set_local(value, trace.node(result).local_len());
+        }
         for (i, &value) in values.iter().enumerate() {
             // A result that nothing here uses is no node of this graph.
             if let Some(result) = trace.part(id, Op::Result, i as u64)
@@ -300,7 +367,10 @@ impl Emitter<'_> {
         let scope = trace.scopes.get(scope);
         let types: Vec<DType> = scope.placeholders.iter().map(|&p| trace.node(p).dtype).collect();
         let params = self.builder.open_block(&types);
-        scope.placeholders.iter().zip(params).for_each(|(&placeholder, param)| self.set(placeholder, param));
+        for (&placeholder, param) in scope.placeholders.iter().zip(params) {
+            self.builder.set_local(param, trace.node(placeholder).local_len());
+            self.set(placeholder, param);
+        }
         let (before, after) = scope.sequence.split_at(scope.condition_sequence);
         before.iter().for_each(|&n| self.evaluate(self.graph.number(n)));
         let condition = self.need(scope.condition.expect("a closed loop has a condition"));
@@ -336,6 +406,73 @@ impl Emitter<'_> {
             return self.param(location, ParamKind::InOut, dtype);
         }
         self.param(self.schedule.memory[&self.graph.number(memory)], ParamKind::In, dtype)
+    }
+
+    /// Reads a local array from memory, where each lane's elements stand together.
+    fn load_local(&mut self, param: ParamId, dtype: DType, scalar: bool, len: u32) -> Value {
+        let zeros = self.builder.local_zeros(dtype, len);
+        let first = self.first_element(scalar, len);
+        self.for_each_element(len, Some(zeros), |b, element, array| {
+            let at = b.op(Op::Add, &[first, element]);
+            let value = b.gather(param, at, None);
+            array.map(|array| b.local_write(array, value, element, None))
+        })
+        .expect("the array that was given")
+    }
+
+    fn store_local(&mut self, memory: Memory, array: Value, node: &Node, len: u32) {
+        let param = self.param(memory, ParamKind::InOut, node.dtype);
+        let first = self.first_element(node.size == 1, len);
+        self.for_each_element(len, None, |b, element, _| {
+            let at = b.op(Op::Add, &[first, element]);
+            let value = b.local_read(array, element, None);
+            b.scatter(Op::Scatter, param, value, at, None);
+            None
+        });
+    }
+
+    /// The position of a lane's first element in memory.
+    fn first_element(&mut self, scalar: bool, len: u32) -> Value {
+        if scalar {
+            return self.number(0);
+        }
+        let lane = self.builder.counter(DType::U64);
+        let len = self.number(u64::from(len));
+        self.builder.op(Op::Mul, &[lane, len])
+    }
+
+    fn number(&mut self, bits: u64) -> Value {
+        let value = self.builder.literal(DType::U64, bits);
+        self.literals.push((value, Constant::Bits(bits)));
+        value
+    }
+
+    /// A loop over the numbers below `len`, with a local array as its state or none; gives its last state.
+    fn for_each_element(
+        &mut self,
+        len: u32,
+        array: Option<Value>,
+        body: impl FnOnce(&mut Builder, Value, Option<Value>) -> Option<Value>,
+    ) -> Option<Value> {
+        let [zero, one, end] = [0, 1, u64::from(len)].map(|bits| self.number(bits));
+        let b = &mut self.builder;
+        let init: Vec<Value> = [zero].into_iter().chain(array).collect();
+        let types: Vec<DType> = init.iter().map(|&v| b.dtype(v)).collect();
+        let local_len = array.map(|_| len);
+        let state = b.open_block(&types);
+        let (element, array) = (state[0], state.get(1).copied());
+        array.into_iter().for_each(|array| b.set_local(array, local_len));
+        let goes_on = b.op(Op::Lt, &[element, end]);
+        let condition = b.close_block(&[goes_on]);
+        b.open_block(&[]);
+        let array = body(b, element, array);
+        let next = b.op(Op::Add, &[element, one]);
+        let next: Vec<Value> = [next].into_iter().chain(array).collect();
+        let repeated = b.close_block(&next);
+        let results = b.inst(Op::Loop, 0, &init, &types, vec![condition, repeated]);
+        let array = results.get(1).copied();
+        array.into_iter().for_each(|array| b.set_local(array, local_len));
+        array
     }
 
     fn store(&mut self, memory: Memory, value: Value, dtype: DType) {

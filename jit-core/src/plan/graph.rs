@@ -55,6 +55,14 @@ impl<'a> Graph<'a> {
                 }
                 _ => graph.push_operands(node.operands()),
             }
+            if node.op == Op::Reduce {
+                let region = trace.scopes.region(node.payload);
+                graph.push_operands(&region.operands);
+                // The kernel that combines states reads what else it uses as it is.
+                let read = region.operands[region.states().len()..].iter();
+                let read = read.filter(|&&id| !matches!(trace.node(id).op, Op::Literal | Op::LaneCount));
+                graph.gathered.extend(read.map(|&id| trace.node(id).number));
+            }
             let end = graph.operands.len();
             match node.op {
                 Op::Loop | Op::If => graph.push_operands(&regions.0[&id]),
@@ -114,6 +122,20 @@ impl<'a> Graph<'a> {
 
     pub(super) fn op(&self, number: u32) -> Op {
         self.ops[number as usize]
+    }
+
+    /// Whether a node is the result of a reduction.
+    pub(super) fn is_reduced(&self, number: u32) -> bool {
+        match self.op(number) {
+            Op::Reduce => false,
+            Op::Result => self.is_state(number),
+            op => op.class() == Class::Reduce,
+        }
+    }
+
+    /// Whether a node is a part of the state of a reduction by a closure.
+    pub(super) fn is_state(&self, number: u32) -> bool {
+        self.op(number) == Op::Result && self.trace.node(self.node(number).operands[0]).op == Op::Reduce
     }
 
     /// The nodes whose value on a lane this node uses on the same lane.

@@ -68,12 +68,23 @@ pub(crate) enum Step {
 /// A kernel of a plan.
 pub(crate) struct Stage {
     pub(crate) program: Program,
-    /// The program's literals, in the order of its text, and the literal nodes they came from.
-    pub(crate) literals: Vec<(Value, u32)>,
+    /// The program's literals, in the order of its text, and what they are.
+    pub(crate) literals: Vec<(Value, Constant)>,
     /// What each parameter is.
     pub(crate) args: Vec<Source>,
     /// The node whose size is the number of lanes; none for a single lane.
     pub(crate) lanes: Option<u32>,
+    /// A reduction whose division has the length of the program's segments; none where there is one segment.
+    pub(crate) segment: Option<u32>,
+}
+
+/// What a literal of a program is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Constant {
+    /// What a literal node is.
+    Node(u32),
+    /// These bits, in every use of the plan.
+    Bits(u64),
 }
 
 /// What a parameter gets at launch.

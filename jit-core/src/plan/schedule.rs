@@ -15,10 +15,25 @@ use super::writes::{Write, WriteMode};
 use super::{Memory, Plan, Step};
 use crate::dtype::DType;
 use crate::op::{Class, Op};
-use crate::trace::{NodeId, Trace};
+use crate::trace::{Division, Node, NodeId, Trace};
 
-/// A stage: its level, and its number of lanes while planning (equal sizes stay equal in later uses of the plan).
-pub(super) type StageKey = (u32, u64);
+/// What work has in common that is one kernel. The numbers are those while planning; equal ones stay equal in later uses of
+/// the plan.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct StageKey {
+    pub(super) level: u32,
+    /// The number of lanes.
+    pub(super) lanes: u64,
+    /// What lanes its reductions combine.
+    pub(super) division: Division,
+}
+
+impl StageKey {
+    /// That of work lane by lane.
+    fn of_lanes(level: u32, lanes: u64) -> StageKey {
+        StageKey { level, lanes, division: Division::ALL }
+    }
+}
 
 /// Makes the plan for a canonical form. `fuse` off makes each node a kernel of its own.
 pub(crate) fn plan(trace: &Trace, canonical: &Canonical, roots: &[NodeId], fuse: bool) -> Plan {
@@ -28,11 +43,11 @@ pub(crate) fn plan(trace: &Trace, canonical: &Canonical, roots: &[NodeId], fuse:
     schedule.locate();
     let mut steps = Vec::new();
     let mut stages: Vec<(&StageWork, usize)> = schedule.stages.iter().zip(schedule.lengths()).collect();
-    stages.sort_unstable_by_key(|(work, _)| work.key);
+    stages.sort_unstable_by_key(|(work, _)| (work.key.level, work.key.lanes, work.key.division.word()));
     let mut emission = Emission::new(&schedule);
     let mut last = None;
     for (work, length) in stages {
-        let level = work.key.0;
+        let level = work.key.level;
         if last != Some(level) {
             for write in schedule.writes.iter().filter(|w| w.copies()) {
                 if schedule.home_level(write.writer) == Some(level) {
@@ -63,6 +78,8 @@ pub(super) struct StageWork {
     pub(super) lanes: Option<u32>,
     /// The node that a builtin computes, alone.
     pub(super) across: Option<u32>,
+    /// A reduction by the stage's division, none for one of all lanes.
+    pub(super) segment: Option<u32>,
 }
 
 /// When a node can be computed and used.
@@ -135,7 +152,7 @@ impl<'a> Schedule<'a> {
 
     /// The level of the stage that computes a node, if it is computed once.
     pub(super) fn home_level(&self, number: u32) -> Option<u32> {
-        Some(self.key(self.home[number as usize].some()?).0)
+        Some(self.key(self.home[number as usize].some()?).level)
     }
 
     /// About how many instructions each stage gets: one for each of the nodes that it needs, and the stores.
@@ -148,7 +165,7 @@ impl<'a> Schedule<'a> {
 
     /// The levels of the stages that need a node's lanes.
     pub(super) fn demand_levels(&self, number: u32) -> impl Iterator<Item = u32> {
-        self.demand.of(number).map(|stage| self.key(stage).0)
+        self.demand.of(number).map(|stage| self.key(stage).level)
     }
 
     fn find_boundaries(&mut self, roots: &[NodeId]) {
@@ -165,11 +182,11 @@ impl<'a> Schedule<'a> {
             let number = self.topological[i];
             let op = self.graph.op(number);
             let alone = !self.fuse
-                && !matches!(op, Op::Literal | Op::LaneCount)
+                && !matches!(op, Op::Literal | Op::LaneCount | Op::LocalZeros | Op::Reduce)
                 && !matches!(op.class(), Class::Region)
-                && (op.class() != Class::Effect || op == Op::AtomicInc);
+                && (op.class() != Class::Effect || op.gives_old());
             // What can only be had now: results of regions and effects that somebody still holds.
-            let now_or_never = matches!(op, Op::Result | Op::AtomicInc)
+            let now_or_never = (op == Op::Result || op.gives_old())
                 && self.graph.canonical.held_outside(self.graph.trace, number);
             let target = !targets.is_empty() && targets.contains(&number);
             if alone || now_or_never || target {
@@ -237,6 +254,14 @@ impl<'a> Schedule<'a> {
                     }
                 }
             }
+            if op == Op::Reduce {
+                let states = self.graph.trace.scopes.region(self.graph.node(number).payload).states().len();
+                for &operand in &self.graph.lane_operands(number)[states..] {
+                    if self.gathered[operand as usize] {
+                        own = own.max(self.memory_level(operand));
+                    }
+                }
+            }
             if matches!(class, Class::Effect | Class::Region) {
                 for (target, _) in self.memories_of(number) {
                     own = own.max(self.memory_level(self.graph.number(target)));
@@ -246,8 +271,11 @@ impl<'a> Schedule<'a> {
             let (lane, foreign) = match op {
                 Op::Literal | Op::Data | Op::LaneCount => (0, 0),
                 Op::Version => (own + 1, own + 1),
-                Op::Result | Op::AtomicInc => (own + u32::from(stored), own + 1),
-                _ if matches!(class, Class::Reduce | Class::Across) => (own + 1, own + 1),
+                _ if matches!(class, Class::Reduce | Class::Across) || self.graph.is_state(number) => {
+                    (own + 1, own + 1)
+                }
+                Op::Result => (own + u32::from(stored), own + 1),
+                _ if op.gives_old() => (own + u32::from(stored), own + 1),
                 _ => (own + u32::from(stored), own.max(foreign)),
             };
             self.levels[number as usize] = Levels { own, lane, foreign };
@@ -261,11 +289,8 @@ impl<'a> Schedule<'a> {
     /// The number of lanes of the kernel that computes a node.
     fn width(&self, number: u32) -> u64 {
         let node = self.graph.node(number);
-        match node.op.class() {
-            Class::Reduce => self.graph.trace.node(node.operands[0]).size,
-            _ if node.op == Op::Result => self.graph.trace.node(node.operands[0]).size,
-            _ => node.size,
-        }
+        let work = if node.op == Op::Result { self.graph.trace.node(node.operands[0]) } else { node };
+        self.graph.trace.reduces(work).map_or(work.size, |(lanes, _)| lanes)
     }
 
     /// The first level at which a kernel can read a node's elements by index.
@@ -287,6 +312,14 @@ impl<'a> Schedule<'a> {
                         self.in_memory[number as usize] = true;
                     }
                     self.set_home(number, own);
+                    if op == Op::Reduce {
+                        for state in self.results_of(self.graph.id(number)) {
+                            if self.is_needed_outside(state, own) {
+                                self.in_memory[state as usize] = true;
+                            }
+                            self.home[state as usize] = self.home[number as usize];
+                        }
+                    }
                 }
                 Class::Region => {
                     let home = self.region_home(number);
@@ -300,10 +333,19 @@ impl<'a> Schedule<'a> {
                 }
                 Class::Across => {
                     self.in_memory[number as usize] = true;
-                    let (key, lanes) = ((self.level(number), self.width(number)), None);
+                    let key = StageKey::of_lanes(self.level(number), self.width(number));
+                    let (lanes, segment) = (None, None);
                     let (sinks, fills, finish) = (Vec::new(), Vec::new(), Vec::new());
                     self.home[number as usize] = StageId(self.stages.len() as u32);
-                    self.stages.push(StageWork { key, sinks, fills, finish, lanes, across: Some(number) });
+                    self.stages.push(StageWork {
+                        key,
+                        sinks,
+                        fills,
+                        finish,
+                        lanes,
+                        segment,
+                        across: Some(number),
+                    });
                 }
                 _ if matches!(op, Op::Result | Op::Version | Op::Data) => continue,
                 _ if self.in_memory[number as usize] => {
@@ -326,9 +368,9 @@ impl<'a> Schedule<'a> {
         for i in 0..self.writes.len() {
             let Write { mode, target, .. } = self.writes[i];
             if mode == WriteMode::Fill {
-                let key = (0, self.graph.node(target).size);
+                let key = StageKey::of_lanes(0, self.graph.node(target).size);
                 let stage = self.stage_of_key(key);
-                self.stages[stage.index()].lanes = (key.1 != 1).then_some(target);
+                self.stages[stage.index()].lanes = (key.lanes != 1).then_some(target);
             }
         }
     }
@@ -344,8 +386,8 @@ impl<'a> Schedule<'a> {
             return;
         };
         // Later stages load what its home stored; others compute it again.
-        let level = self.key(home).0;
-        let again = self.demand.of(number).filter(|&stage| self.key(stage).0 <= level && stage != home);
+        let level = self.key(home).level;
+        let again = self.demand.of(number).filter(|&stage| self.key(stage).level <= level && stage != home);
         let here: SmallVec<[StageId; 4]> = std::iter::once(home).chain(again).collect();
         for &operand in operands {
             here.iter().for_each(|&stage| self.demand.add(operand, stage));
@@ -354,7 +396,9 @@ impl<'a> Schedule<'a> {
 
     /// The stage in which a node is computed if it is computed once.
     fn own_stage(&self, number: u32) -> StageKey {
-        (self.level(number), self.width(number))
+        let reduces = self.graph.trace.reduces(self.graph.node(number));
+        let division = reduces.map_or(Division::ALL, |(_, division)| division);
+        StageKey { level: self.level(number), lanes: self.width(number), division }
     }
 
     fn is_needed_outside(&self, number: u32, home: StageKey) -> bool {
@@ -373,24 +417,39 @@ impl<'a> Schedule<'a> {
 
     /// The stage with that key, which `member` is about to be part of.
     fn stage(&mut self, key: StageKey, member: u32) -> StageId {
-        let node = self.graph.node(member);
-        let sized = match node.op.class() {
-            Class::Reduce => self.graph.number(node.operands[0]),
-            _ if node.op == Op::Result => self.graph.number(node.operands[0]),
-            _ => member,
-        };
-        let fits = self.graph.node(sized).size == key.1;
+        let sized = self.sized(member);
+        let fits = self.graph.node(sized).size == key.lanes;
         let stage = self.stage_of_key(key);
-        if key.1 != 1 && fits {
-            self.stages[stage.index()].lanes = Some(sized);
+        let work = &mut self.stages[stage.index()];
+        if key.lanes != 1 && fits {
+            work.lanes = Some(sized);
+        }
+        if key.division != Division::ALL && self.graph.op(member).class() == Class::Reduce {
+            work.segment = Some(member);
         }
         stage
+    }
+
+    /// A node with as many elements as the kernel that computes `member` has lanes.
+    fn sized(&self, member: u32) -> u32 {
+        let node = self.graph.node(member);
+        match node.op {
+            Op::Reduce => {
+                let states = self.graph.trace.scopes.region(node.payload).states();
+                let states = states.iter().map(|&state| self.graph.number(state));
+                let widest = states.clone().find(|&state| self.graph.node(state).size != 1);
+                widest.or(states.clone().next()).expect("a reduction has a state")
+            }
+            op if op == Op::Result || op.class() == Class::Reduce => self.graph.number(node.operands[0]),
+            _ => member,
+        }
     }
 
     fn stage_of_key(&mut self, key: StageKey) -> StageId {
         *self.stage_ids.entry(key).or_insert_with(|| {
             let (sinks, fills, finish) = (Vec::new(), Vec::new(), Vec::new());
-            self.stages.push(StageWork { key, sinks, fills, finish, lanes: None, across: None });
+            let (lanes, segment, across) = (None, None, None);
+            self.stages.push(StageWork { key, sinks, fills, finish, lanes, segment, across });
             StageId(self.stages.len() as u32 - 1)
         })
     }
@@ -416,16 +475,18 @@ impl<'a> Schedule<'a> {
                 }
             }
         }
-        only.filter(|stage| stage.1 == own.1).unwrap_or(own)
+        only.filter(|stage| stage.lanes == own.lanes).unwrap_or(own)
     }
 
-    /// If a stored size-1 node needs nothing but the reductions of one kernel and what exists before it: that
+    /// If a stored node needs nothing but the reductions of one kernel and what exists before it, segment by segment: that
     /// kernel.
     fn finishing_stage(&self, number: u32) -> Option<StageKey> {
-        if !self.fuse || self.graph.node(number).size != 1 || !self.graph.node(number).op.is_lane() {
+        let Node { op, size, .. } = *self.graph.node(number);
+        if !self.fuse || !(op.is_lane() || op == Op::LocalRead) {
             return None;
         }
-        let mut stage = None;
+        let mut stage: Option<StageKey> = None;
+        let mut counts_segments = false;
         let mut seen = FxHashSet::default();
         let mut stack = vec![number];
         while let Some(at) = stack.pop() {
@@ -435,20 +496,25 @@ impl<'a> Schedule<'a> {
             let node = self.graph.node(at);
             match node.op {
                 Op::Literal | Op::LaneCount | Op::Data => {}
-                op if op.class() == Class::Reduce => {
-                    let home = (self.level(at), self.width(at));
-                    if stage.is_some_and(|s| s != home) {
+                Op::Counter => counts_segments = true,
+                _ if self.graph.is_reduced(at) => {
+                    let by = if node.op == Op::Result { self.graph.number(node.operands[0]) } else { at };
+                    let home = self.own_stage(by);
+                    if node.size != size || stage.is_some_and(|s| s != home) {
                         return None;
                     }
                     stage = Some(home);
                 }
-                op if op.is_lane() && node.size == 1 => {
+                op if (op.is_lane() || op.class() == Class::Local)
+                    && (node.size == size || node.size == 1) =>
+                {
                     stack.extend(node.operands().iter().map(|&o| self.graph.number(o)));
                 }
                 _ => return None,
             }
         }
-        stage
+        // With one segment there are no lanes in the finish.
+        stage.filter(|stage| stage.division != Division::ALL || size == 1 && !counts_segments)
     }
 
     /// Gives every node in memory its place there.
@@ -472,7 +538,7 @@ impl<'a> Schedule<'a> {
                 };
                 self.writes[w].location = Some(location);
                 if self.writes[w].mode == WriteMode::Fill {
-                    let key = (0, self.graph.node(target).size);
+                    let key = StageKey::of_lanes(0, self.graph.node(target).size);
                     let stage = self.stage_ids[&key];
                     self.stages[stage.index()].fills.push((target, location));
                 }

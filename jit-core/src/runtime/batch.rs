@@ -20,6 +20,8 @@ pub(crate) enum Work {
         args: Vec<Arg>,
         /// Number of lanes.
         lanes: u64,
+        /// Length of its segments.
+        segment: u64,
         /// Where to note when it ran.
         run: Option<Arc<Run>>,
     },
@@ -97,8 +99,8 @@ impl Batch {
 impl Work {
     fn run(self) -> Result<(), Error> {
         match self {
-            Work::Kernel { kernel, args, lanes, run } => {
-                let launch = Launch { args: &args, lanes, base: 0 };
+            Work::Kernel { kernel, args, lanes, segment, run } => {
+                let launch = Launch { args: &args, lanes, segment, base: 0 };
                 // SAFETY: the memory of the arguments lives until this batch is done, see `Span`; the plan gave each
                 // parameter memory of its kind and length, and checked `min_len`; batches that write what this one
                 // reads or writes, and batches that read what it writes, are ordered by the points of the storages.

@@ -70,7 +70,7 @@ pub(crate) struct DiskCache {
 }
 
 /// Ends in the version of the format.
-const MAGIC: [u8; 16] = *b"jit kernel    01";
+const MAGIC: [u8; 16] = *b"jit kernel    02";
 const HEADER: usize = 16 + 16 + 8;
 const SUFFIX: &[u8] = b".kernel";
 const TEMPORARY: &[u8] = b"new-";

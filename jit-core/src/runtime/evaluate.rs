@@ -17,7 +17,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::{Hole, Outline, ParamKind};
 use crate::op::Class;
-use crate::plan::{self, Canonical, Memory, Source, Step};
+use crate::plan::{self, Canonical, Constant, Memory, Source, Step};
 use crate::runtime::batch::{Span, Work};
 use crate::runtime::cache::{KernelEntry, MAX_LOADED};
 use crate::runtime::compiler::PreparedKernel;
@@ -48,9 +48,23 @@ struct CachedPlan {
 }
 
 enum CachedStep {
-    Copy { from: Memory, to: Memory },
-    Launch { kernel: Arc<KernelEntry>, literals: Vec<u32>, args: Vec<Source>, lanes: Option<u32> },
-    Across { number: u32, operand: u32, from: Memory, to: Memory },
+    Copy {
+        from: Memory,
+        to: Memory,
+    },
+    Launch {
+        kernel: Arc<KernelEntry>,
+        literals: Vec<Constant>,
+        args: Vec<Source>,
+        lanes: Option<u32>,
+        segment: Option<u32>,
+    },
+    Across {
+        number: u32,
+        operand: u32,
+        from: Memory,
+        to: Memory,
+    },
 }
 
 /// What a plan refers to, taken while the trace was locked.
@@ -72,6 +86,7 @@ struct Snapshot {
 struct LaunchData {
     literals: Vec<u64>,
     lanes: u64,
+    segment: u64,
     counts: Vec<u64>,
 }
 
@@ -81,6 +96,8 @@ enum Planned {
     Nothing,
     /// An earlier evaluation is about to change what this one needs.
     Busy(Arc<Landing>),
+    /// A reduction of that name has no elements, and no value for that.
+    WithoutValue(&'static str),
     Ready(Box<Snapshot>, Flight),
 }
 
@@ -102,6 +119,7 @@ fn launch(device: Device, roots: &[NodeId], stream: &Stream) -> Result<(), Error
         match device.with_trace(|trace| planner.lock().plan(device, trace, roots)) {
             Planned::Nothing => return Ok(()),
             Planned::Busy(earlier) => earlier.wait(),
+            Planned::WithoutValue(op) => return Err(Error::EmptyReduction { op }),
             Planned::Ready(snapshot, flight) => break (snapshot, flight),
         }
     };
@@ -151,6 +169,9 @@ impl Planner {
         if let Some(earlier) = trace.flight_among(&self.canonical.order) {
             return Planned::Busy(earlier);
         }
+        if let Some(op) = self.canonical.without_value(trace) {
+            return Planned::WithoutValue(op);
+        }
         let plans = self.plans.len();
         let plan = self.cached_plan(trace, &roots, device.shared().options.fuse);
         let is_new = self.plans.len() > plans;
@@ -184,7 +205,8 @@ impl Planner {
                             |hole: &Hole| all.find(|(value, _)| *value == hole.value).map(|&(_, node)| node);
                         let literals = holes.iter().map(node).collect::<Option<_>>();
                         let literals = literals.expect("a hole is one of the stage's literals");
-                        CachedStep::Launch { kernel, literals, args: stage.args, lanes: stage.lanes }
+                        let plan::Stage { args, lanes, segment, .. } = *stage;
+                        CachedStep::Launch { kernel, literals, args, lanes, segment }
                     }
                 });
             }
@@ -206,6 +228,10 @@ impl Planner {
 impl Snapshot {
     fn new(trace: &Trace, plan: Arc<CachedPlan>, is_new: bool, order: &[NodeId]) -> Snapshot {
         let node = |number: u32| trace.node(order[number as usize]);
+        let literal = |constant: &Constant| match *constant {
+            Constant::Node(number) => node(number).payload,
+            Constant::Bits(bits) => bits,
+        };
         let mut leaves = SmallVec::<[(u32, Arc<Storage>); 4]>::new();
         let mut seen = FxHashMap::default();
         let mut leaf = |memory: Memory| {
@@ -225,10 +251,13 @@ impl Snapshot {
                     [*from, *to].into_iter().for_each(&mut leaf);
                     across.push(trace::across::builtin(node(*number), node(*operand).dtype));
                 }
-                CachedStep::Launch { literals, args, lanes, .. } => {
+                CachedStep::Launch { literals, args, lanes, segment, .. } => {
                     let mut data = LaunchData {
-                        literals: literals.iter().map(|&n| node(n).payload).collect(),
+                        literals: literals.iter().map(literal).collect(),
                         lanes: lanes.map_or(1, |n| node(n).size),
+                        segment: segment
+                            .and_then(|n| trace.reduces(node(n)))
+                            .map_or(0, |(_, division)| division.length()),
                         counts: Vec::new(),
                     };
                     for arg in args {
@@ -243,7 +272,7 @@ impl Snapshot {
         }
         plan.evaluated.iter().for_each(|&(_, memory)| leaf(memory));
         leaves.sort_unstable_by_key(|&(number, _)| number);
-        let slot_sizes = plan.slots.iter().map(|&(_, number)| node(number).size).collect();
+        let slot_sizes = plan.slots.iter().map(|&(_, number)| node(number).elements()).collect();
         let evaluated = plan.evaluated.iter().map(|&(n, _)| order[n as usize]).collect();
         Snapshot { plan, is_new, evaluated, leaves, slot_sizes, launches, across }
     }
@@ -311,7 +340,7 @@ impl Snapshot {
                     });
                     effort = effort.saturating_add(lanes.saturating_mul(ACROSS));
                     let args = vec![from.arg(), to.arg(), Arg::Scalar(number)];
-                    work.push(Work::Kernel { kernel, args, lanes, run });
+                    work.push(Work::Kernel { kernel, args, lanes, segment: 0, run });
                 }
                 CachedStep::Launch { kernel: entry, args: sources, .. } => {
                     let data = launches.next().expect("one snapshot a launch");
@@ -342,7 +371,7 @@ impl Snapshot {
                     });
                     last = Some((Arc::clone(entry), variant));
                     let kernel = Arc::clone(&loaded.kernel);
-                    work.push(Work::Kernel { kernel, args, lanes: data.lanes, run });
+                    work.push(Work::Kernel { kernel, args, lanes: data.lanes, segment: data.segment, run });
                 }
             }
         }

@@ -47,7 +47,7 @@ impl Dump<'_> {
     fn operands(&self, id: NodeId) -> Vec<NodeId> {
         let node = self.trace.node(id);
         match node.op {
-            Op::Loop | Op::If => self.trace.scopes.region(node.payload).operands.clone(),
+            Op::Loop | Op::If | Op::Reduce => self.trace.scopes.region(node.payload).operands.clone(),
             _ => node.operands().to_vec(),
         }
     }
@@ -60,13 +60,13 @@ impl Dump<'_> {
         let size = if node.size == 1 { String::new() } else { format!("[{}]", node.size) };
         let extra = match node.op {
             Op::Literal => format!(" {}", format_bits(node.dtype, node.payload)),
-            Op::LaneCount | Op::Placeholder | Op::Memory | Op::Result | Op::Version => {
+            Op::LocalZeros | Op::LaneCount | Op::Placeholder | Op::Memory | Op::Result | Op::Version => {
                 format!(" {}", node.payload)
             }
             _ => String::new(),
         };
         let list = if operands.is_empty() { String::new() } else { format!(" {}", operands.join(", ")) };
-        if !matches!(node.op, Op::Loop | Op::If) {
+        if !matches!(node.op, Op::Loop | Op::If | Op::Reduce) {
             // Escaped, so that a label is one word on one line whatever it holds.
             let label = self.trace.label(id).map_or_else(String::new, |l| format!(" {l:?}"));
             let op = node.op.name();

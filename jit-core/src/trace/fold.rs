@@ -27,7 +27,7 @@ fn fold_math(op: Op, ty: DType, args: &[u64]) -> u64 {
     let mut result = 0u64;
     let args = [Arg::Memory { ptr: (&raw mut result).cast(), len: 1 }];
     // SAFETY: the one parameter is an output of one element of at most 8 bytes, which `result` holds.
-    unsafe { interp::run(&program, &Launch { args: &args, lanes: 1, base: 0 }) };
+    unsafe { interp::run(&program, &Launch { args: &args, lanes: 1, segment: 0, base: 0 }) };
     // Elements are stored in the host's byte order.
     if cfg!(target_endian = "big") { result >> (64 - 8 * ty.size()) } else { result }
 }

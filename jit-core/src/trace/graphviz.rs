@@ -42,7 +42,8 @@ impl Picture<'_> {
 
     fn region(&self, id: NodeId) -> Option<&super::scope::Region> {
         let node = self.trace.node(id);
-        (node.op.class() == Class::Region).then(|| self.trace.scopes.region(node.payload))
+        let has_blocks = node.op.class() == Class::Region || node.op == Op::Reduce;
+        has_blocks.then(|| self.trace.scopes.region(node.payload))
     }
 
     /// Where arrows into a node come from.
@@ -65,6 +66,7 @@ impl Picture<'_> {
             for (k, &scope) in region.scopes.iter().enumerate() {
                 let title = match (node.op, k) {
                     (Op::Loop, _) => "loop".to_owned(),
+                    (Op::Reduce, _) => "combine".to_owned(),
                     (Op::If, 0) => "then".to_owned(),
                     (Op::If, _) => "else".to_owned(),
                     _ => format!("{} {k}", node.op.name()),

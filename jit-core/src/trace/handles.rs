@@ -18,7 +18,7 @@ use crate::runtime::Device;
 pub(crate) struct Anchor {
     /// None for a literal that no device knows yet.
     pub(super) device: Option<Device>,
-    /// The node, or the literal's type.
+    /// The node, or the literal's type; and [`LOCAL`] for a local array of zeros.
     number: u32,
     pub(super) others: Others,
 }
@@ -28,6 +28,18 @@ impl Anchor {
     #[inline]
     pub(super) fn literal(dtype: DType) -> &'static Anchor {
         &LITERALS[dtype as usize]
+    }
+
+    /// What local arrays of zeros of a type point to, which no device knows yet.
+    pub(super) fn zeros(dtype: DType) -> &'static Anchor {
+        &ZEROS[dtype as usize]
+    }
+
+    /// Whether it is one of a local array, of an anchor without a device.
+    #[inline]
+    pub(super) fn is_local(&self) -> bool {
+        debug_assert!(self.device.is_none());
+        self.number & LOCAL != 0
     }
 
     /// The node, of an anchor with a device.
@@ -45,16 +57,21 @@ impl Anchor {
     }
 }
 
-static LITERALS: [Anchor; ALL_DTYPES.len()] = {
+const LOCAL: u32 = 1 << 8;
+
+static LITERALS: [Anchor; ALL_DTYPES.len()] = by_type(0);
+static ZEROS: [Anchor; ALL_DTYPES.len()] = by_type(LOCAL);
+
+const fn by_type(flag: u32) -> [Anchor; ALL_DTYPES.len()] {
     let mut all =
         [const { Anchor { device: None, number: 0, others: Others(AtomicU32::new(0)) } }; ALL_DTYPES.len()];
     let mut at = 0;
     while at < all.len() {
-        all[at].number = at as u32;
+        all[at].number = at as u32 | flag;
         at += 1;
     }
     all
-};
+}
 
 /// The anchors of a device's nodes.
 pub(super) struct Anchors {

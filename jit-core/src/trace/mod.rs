@@ -8,7 +8,9 @@
 //! - `node`: the 64-byte node; `slab`: storage, hash-consing, counts; `handles`: counts that need no lock.
 //! - `scope`: open and closed regions, and where a node belongs.
 //! - `simplify`: what is folded while tracing.
-//! - `region`: the closures of loops and branches. `across`: scans, sorting, compression. `var`, `buffer`: handles.
+//! - `local`: arrays that each lane has for itself.
+//! - `region`: the closures of loops and branches. `reduction`: reductions, with closures too. `across`: scans, sorting,
+//!   compression. `var`, `buffer`: handles.
 //! - `fold`: the value of an op on literals. `dump`: the trace as text, `graphviz`: as a picture. `misuse`: what is said about mistakes.
 
 pub(crate) mod across;
@@ -18,8 +20,10 @@ mod eval;
 mod fold;
 mod graphviz;
 mod handles;
+mod local;
 mod misuse;
 mod node;
+mod reduction;
 mod region;
 mod scope;
 mod simplify;
@@ -39,8 +43,9 @@ pub(crate) use handles::Anchor;
 pub(crate) use misuse::Misuse;
 pub use node::NodeId;
 pub(crate) use node::{IN_FLIGHT, MAX_OPERANDS, Node, ORDERED};
+pub use reduction::{Division, Reducing, checked_reduction};
 pub use region::{checked_if, checked_loop, if_else, open_device, while_loop};
-pub(crate) use scope::ScopeKind;
+pub(crate) use scope::{Reduces, ScopeKind};
 use simplify::may_simplify;
 pub(crate) use slab::{Key, Slab};
 pub use var::Var;
@@ -167,7 +172,7 @@ impl Trace {
     pub(crate) fn holders(&self) -> Vec<Holder> {
         let data = self.slab.iter().filter(|(_, node)| node.op == Op::Data);
         data.map(|(id, node)| Holder {
-            bytes: node.size * node.dtype.size() as u64,
+            bytes: node.elements() * node.dtype.size() as u64,
             dtype: node.dtype,
             len: node.size,
             label: self.label(id).map(str::to_owned),
@@ -254,7 +259,7 @@ impl Trace {
                     let key = StorageKey::from(KeyData::from_ffi(node.payload));
                     garbage.extend(storages.remove(key));
                 }
-                Op::Loop | Op::If => {
+                Op::Loop | Op::If | Op::Reduce => {
                     scopes.free_region(node.payload, dying, |place| release_place(places, place))
                 }
                 Op::Version | Op::Result => {
@@ -297,7 +302,7 @@ impl Trace {
     ) -> Result<NodeId, Misuse> {
         let first = self.slab.get(args[0]);
         let (ty, mut size, mut scopes) = (first.dtype, first.size, first.scope);
-        let mut same_type = true;
+        let (mut same_type, mut local) = (true, first.local);
         let (mut literals, mut known) = first.as_literal();
         for &arg in &args[1..] {
             let node = self.slab.get(arg);
@@ -308,13 +313,14 @@ impl Trace {
                 size = node.size;
             }
             same_type &= node.dtype == ty;
+            local |= node.local;
             scopes |= node.scope;
             let (literal, bits) = node.as_literal();
             literals += literal;
             known |= bits;
         }
         let dtype = match op.uniform_type(N, ty) {
-            Some(dtype) if same_type => dtype,
+            Some(dtype) if same_type && local == 0 => dtype,
             _ => self.lane_type(op, wanted, args)?,
         };
         let scope = if scopes == 0 { 0 } else { self.merged_scope(current, op, size, args)? };
@@ -340,6 +346,7 @@ impl Trace {
         mask: Option<NodeId>,
         at: At,
     ) -> Result<NodeId, Misuse> {
+        self.refuse_locals(Op::Gather, &[source])?;
         let ordered = self.node(source).op == Op::Memory;
         if self.node(source).scope != 0 && !ordered {
             return Err(Misuse::new(format!(
@@ -351,7 +358,7 @@ impl Trace {
         if !self.simplify || mask.is_some_and(|m| !self.is_literal_value(m, 1)) {
             operands.extend(mask);
         }
-        let (size, mut scope) = self.check_indexed(Op::Gather, current, None, index, mask)?;
+        let (size, mut scope) = self.check_indexed(Op::Gather, current, &[], index, mask)?;
         let dtype = self.node(source).dtype;
         if ordered {
             // It runs on every lane, also if nothing uses it.
@@ -383,17 +390,18 @@ impl Trace {
         current: u32,
         op: Op,
         target: NodeId,
-        value: Option<NodeId>,
+        values: &[NodeId],
         index: NodeId,
         mask: Option<NodeId>,
         at: At,
     ) -> Result<NodeId, Misuse> {
         let dtype = self.node(target).dtype;
-        self.check_effect(op, dtype, value)?;
-        let (size, _) = self.check_indexed(op, current, value, index, mask)?;
+        self.refuse_locals(op, &[target])?;
+        self.check_effect(op, dtype, values)?;
+        let (size, _) = self.check_indexed(op, current, values, index, mask)?;
         let mut operands = smallvec::SmallVec::<[NodeId; 4]>::new();
         operands.push(target);
-        operands.extend(value);
+        operands.extend_from_slice(values);
         operands.push(index);
         if !self.simplify || mask.is_some_and(|m| !self.is_literal_value(m, 1)) {
             operands.extend(mask);
@@ -413,50 +421,6 @@ impl Trace {
     /// The live `version` or `result` node at that position of an effect or region.
     pub(crate) fn part(&self, of: NodeId, op: Op, which: u64) -> Option<NodeId> {
         self.parts.get(&(of, op, which)).copied()
-    }
-
-    /// A reduction of all lanes to one value.
-    pub(crate) fn reduce(&mut self, current: u32, op: Op, arg: NodeId, at: At) -> Result<NodeId, Misuse> {
-        let node = self.node(arg);
-        let (dtype, size) = (node.dtype, node.size);
-        if node.scope != 0 {
-            let opened = self.scopes.describe(node.scope);
-            return Err(Misuse::new(format!(
-                "`{}` combines lanes, but its operand belongs to a lane of a {opened}; reduce outside of the region",
-                op.name()
-            )));
-        }
-        if dtype == DType::F16 && matches!(op, Op::ReduceSum | Op::ReduceProd) {
-            return self.reduce_in_f32(current, op, arg, at);
-        }
-        let result = op
-            .result_type(&[dtype], dtype)
-            .map_err(|message| Misuse::new(format!("{message}: {}", self.list(&[arg]))))?;
-        if size == 1 && self.simplify {
-            // The identity still takes part: `min` of one NaN is +infinity, as for a longer array of NaN.
-            if dtype.is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
-                let combine = op.combine().expect("a reduction combines");
-                let bits = crate::op::scalar::identity(combine, dtype);
-                let identity = self.literal(dtype, bits, 1, at);
-                let value = self.lane_op(0, combine, dtype, [identity, arg], at);
-                self.release(identity);
-                return value;
-            }
-            self.retain(arg);
-            return Ok(arg);
-        }
-        Ok(self.pure(&Key::new(op, result, 1, &[arg], 0), 0, at))
-    }
-
-    /// A sum or product of f16 accumulates in f32 and is rounded once, at the end.
-    fn reduce_in_f32(&mut self, current: u32, op: Op, arg: NodeId, at: At) -> Result<NodeId, Misuse> {
-        let wide = self.lane_op(current, Op::Cast, DType::F32, [arg], at)?;
-        let reduced = self.reduce(current, op, wide, at);
-        self.release(wide);
-        let reduced = reduced?;
-        let result = self.lane_op(current, Op::Cast, DType::F16, [reduced], at);
-        self.release(reduced);
-        result
     }
 
     /// One element spread over `size` lanes.
@@ -506,6 +470,7 @@ impl Trace {
     /// The result type of an op on operands of different types, or one that it does not take.
     #[inline(never)]
     fn lane_type<const N: usize>(&self, op: Op, wanted: DType, args: [NodeId; N]) -> Result<DType, Misuse> {
+        self.refuse_locals(op, &args)?;
         op.result_type(&args.map(|arg| self.node(arg).dtype), wanted)
             .map_err(|message| Misuse::new(format!("{message}: {}", self.list(&args))))
     }
@@ -560,7 +525,7 @@ impl Trace {
         &mut self,
         op: Op,
         current: u32,
-        value: Option<NodeId>,
+        values: &[NodeId],
         index: NodeId,
         mask: Option<NodeId>,
     ) -> Result<(u64, u32), Misuse> {
@@ -570,14 +535,26 @@ impl Trace {
                 Misuse::new(format!("{message}: {}", self.list(&operands)))
             },
         )?;
-        let lanes: smallvec::SmallVec<[NodeId; 3]> = value.into_iter().chain([index]).chain(mask).collect();
+        let lanes: smallvec::SmallVec<[NodeId; 4]> =
+            values.iter().copied().chain([index]).chain(mask).collect();
+        self.refuse_locals(op, &lanes)?;
+        let (size, scope) = self.joint_size(op, current, &lanes)?;
+        let merged = if op.class() == Class::Effect { current } else { scope };
+        if merged != 0 && size != 1 {
+            self.scopes.merge_width(merged, size).map_err(|w| self.width_mismatch(op, w, size))?;
+        }
+        Ok((size, scope))
+    }
+
+    /// The size of operands together, and the innermost scope of them.
+    fn joint_size(&self, op: Op, current: u32, lanes: &[NodeId]) -> Result<(u64, u32), Misuse> {
         let mut size = 1;
         let mut scope = 0;
-        for &arg in &lanes {
+        for &arg in lanes {
             let node = self.node(arg);
             if node.size != size && node.size != 1 {
                 if size != 1 {
-                    return Err(self.size_mismatch(op, &lanes));
+                    return Err(self.size_mismatch(op, lanes));
                 }
                 size = node.size;
             }
@@ -586,15 +563,11 @@ impl Trace {
                     self.scopes.innermost(scope, node.scope, current).ok_or_else(|| self.foreign(op, arg))?;
             }
         }
-        let merged = if op.class() == Class::Effect { current } else { scope };
-        if merged != 0 && size != 1 {
-            self.scopes.merge_width(merged, size).map_err(|w| self.width_mismatch(op, w, size))?;
-        }
         Ok((size, scope))
     }
 
-    fn check_effect(&self, op: Op, target: DType, value: Option<NodeId>) -> Result<(), Misuse> {
-        if let Some(value) = value {
+    fn check_effect(&self, op: Op, target: DType, values: &[NodeId]) -> Result<(), Misuse> {
+        for &value in values {
             let dtype = self.node(value).dtype;
             if dtype != target {
                 return Err(Misuse::new(format!(

@@ -44,11 +44,13 @@ pub(crate) struct Node {
     pub(crate) dtype: DType,
     pub(crate) flags: u8,
     pub(crate) operand_count: u8,
-    /// Number of elements (of an effect: of lanes; inside a region 1 means "1 or as wide as the region").
+    /// Of a local array: 1 more than its number of elements; else 0.
+    pub(crate) local: u32,
+    /// Number of elements (of an effect or local array: of lanes; inside a region 1 means "1 or as wide as the region").
     pub(crate) size: u64,
     pub(crate) operands: [NodeId; MAX_OPERANDS],
     /// A literal's bits; the number that `lane_count` stands for; the key of a `data` node's storage; the position
-    /// of a placeholder, result or version; the record of a region or memory.
+    /// of a placeholder, result or version; the record of a region or memory; how a reduction divides its lanes.
     pub(crate) payload: u64,
     /// The scope it belongs to; 0 is the top level.
     pub(crate) scope: u32,
@@ -114,6 +116,16 @@ impl Node {
     #[inline]
     pub(super) fn as_literal(&self) -> (usize, u64) {
         if self.is_literal() { (1, self.payload) } else { (0, 0) }
+    }
+
+    /// The number of elements a lane, of a local array.
+    pub(crate) fn local_len(&self) -> Option<u32> {
+        self.local.checked_sub(1)
+    }
+
+    /// The number of elements that it takes in memory.
+    pub(crate) fn elements(&self) -> u64 {
+        self.local_len().map_or(self.size, |len| self.size.saturating_mul(u64::from(len)))
     }
 
     /// A literal or an evaluated array.

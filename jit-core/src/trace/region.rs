@@ -149,6 +149,9 @@ pub fn checked_if(
     let branch = Branch { device, outer, condition, args, at };
     let (first, types) = branch.trace(then, None);
     let (second, _) = branch.trace(otherwise, Some(&types));
+    or_panic(device.with_trace(|t| {
+        t.same_yielded_locals([&first, &second].map(|side| side.scope.expect("a side that ended")))
+    }));
     let scopes = [first.take(), second.take()];
     device.with_trace(|t| {
         let results = t.close_region(Op::If, outer, &scopes, Some(condition), args, at);
@@ -193,7 +196,7 @@ impl Branch<'_> {
 }
 
 /// Handles of a scope's placeholders.
-fn placeholders(device: Device, scope: u32) -> Vec<Var> {
+pub(super) fn placeholders(device: Device, scope: u32) -> Vec<Var> {
     device.with_trace(|t| {
         let ids = t.scopes.get(scope).placeholders.clone();
         ids.iter().for_each(|&id| t.retain(id));
@@ -202,20 +205,20 @@ fn placeholders(device: Device, scope: u32) -> Vec<Var> {
 }
 
 /// Handles of nodes on which the caller has counts.
-fn handles(t: &mut Trace, ids: Vec<NodeId>) -> Vec<Var> {
+pub(super) fn handles(t: &mut Trace, ids: Vec<NodeId>) -> Vec<Var> {
     ids.into_iter().map(|id| t.hand_out(id)).collect()
 }
 
 /// Operands as nodes; those that were unbound are held until dropped.
-struct Bound {
-    ids: Vec<NodeId>,
+pub(super) struct Bound {
+    pub(super) ids: Vec<NodeId>,
     device: Device,
     made: Vec<NodeId>,
 }
 
 impl Bound {
     #[track_caller]
-    fn new(device: Device, vars: &[&Var], at: At) -> Bound {
+    pub(super) fn new(device: Device, vars: &[&Var], at: At) -> Bound {
         for var in vars {
             if let Some(other) = var.device()
                 && other != device
@@ -236,7 +239,7 @@ impl Drop for Bound {
 }
 
 /// An open scope of this thread; abandoned unless closed.
-struct Open {
+pub(super) struct Open {
     device: Device,
     scope: u32,
     outer: Option<(Device, u32)>,
@@ -244,11 +247,11 @@ struct Open {
 }
 
 impl Open {
-    fn enter(device: Device, scope: u32) -> Open {
+    pub(super) fn enter(device: Device, scope: u32) -> Open {
         Open { device, scope, outer: OPEN.replace(Some((device, scope))), closed: false }
     }
 
-    fn close(mut self) {
+    pub(super) fn close(mut self) {
         self.closed = true;
     }
 }

@@ -7,8 +7,8 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::node::{NodeId, ORDERED};
-use super::{At, Key, Misuse, PlaceKey, Trace};
+use super::node::{Node, NodeId, ORDERED};
+use super::{At, Division, Key, Misuse, PlaceKey, Trace};
 use crate::dtype::DType;
 use crate::op::Op;
 
@@ -18,6 +18,8 @@ pub(crate) enum ScopeKind {
     Root,
     Loop,
     Branch,
+    /// The closure that combines two states of a reduction.
+    Combine,
 }
 
 /// A block of a region.
@@ -36,7 +38,7 @@ pub(crate) struct Scope {
     pub(crate) yields: Vec<NodeId>,
     slots: Vec<Slot>,
     depth: u32,
-    width: u64,
+    pub(super) width: u64,
     /// Live nodes that name this scope; its number is not given out again before they are gone.
     nodes: u32,
     closed: bool,
@@ -56,11 +58,12 @@ struct Slot {
     which: u64,
 }
 
-/// The record of a `loop` or `if` node.
+/// The record of a `loop`, `if` or `reduce` node.
 pub(crate) struct Region {
-    /// One scope for a loop, two for a branch.
+    /// One scope for a loop or reduction, two for a branch.
     pub(crate) scopes: SmallVec<[u32; 2]>,
-    /// A branch's condition; then initial state or arguments; then memories; then what is captured.
+    /// A branch's condition; then initial state or arguments (of a reduction: the lanes' states and the identity); then
+    /// memories; then what is captured.
     pub(crate) operands: Vec<NodeId>,
     /// Number of operands before the memories.
     pub(crate) arguments: usize,
@@ -68,6 +71,18 @@ pub(crate) struct Region {
     pub(crate) memories: Vec<bool>,
     /// Number of results.
     pub(crate) results: usize,
+    /// Of a `reduce` node.
+    pub(crate) reduces: Option<Reduces>,
+}
+
+/// What a `reduce` node combines.
+#[derive(Clone, Copy)]
+pub(crate) struct Reduces {
+    /// The number of lanes.
+    pub(crate) lanes: u64,
+    pub(crate) division: Division,
+    /// A reduction that has no value for no lanes, by its name.
+    pub(crate) partial: Option<&'static str>,
 }
 
 impl Region {
@@ -80,6 +95,11 @@ impl Region {
                 scope.placeholders.iter().chain(&scope.sequence).chain(&scope.condition).chain(&scope.yields);
             lists.copied().chain(slots)
         })
+    }
+
+    /// Of a reduction: the lanes' states.
+    pub(crate) fn states(&self) -> &[NodeId] {
+        &self.operands[..self.arguments / 2]
     }
 
     /// The memory operands.
@@ -132,6 +152,12 @@ impl Scopes {
         (at == b).then(|| if self.scopes[a as usize].depth > depth { a } else { b })
     }
 
+    /// Whether a scope has effects, or reads in order, or names a buffer.
+    pub(crate) fn touches_memory(&self, scope: u32) -> bool {
+        let scope = &self.scopes[scope as usize];
+        !scope.sequence.is_empty() || !scope.slots.is_empty()
+    }
+
     /// The `memory` nodes of a closed scope, and which memory of the region each is.
     pub(crate) fn memory_nodes(&self, scope: u32) -> Vec<(NodeId, u64)> {
         let slots = &self.scopes[scope as usize].slots;
@@ -179,7 +205,12 @@ impl Scopes {
     /// The kind of a region, and where it was opened.
     pub(crate) fn opened(&self, scope: u32) -> (&'static str, At) {
         let Scope { kind, opened, .. } = &self.scopes[scope as usize];
-        (if *kind == ScopeKind::Loop { "loop" } else { "branch" }, opened)
+        let kind = match kind {
+            ScopeKind::Loop => "loop",
+            ScopeKind::Combine => "reduction",
+            _ => "branch",
+        };
+        (kind, opened)
     }
 
     /// Frees the record of a dead region node; its operands and the contents of its scopes go to `dying`.
@@ -224,7 +255,7 @@ impl Scopes {
         }
     }
 
-    fn open(&mut self, scope: Scope) -> u32 {
+    pub(super) fn open(&mut self, scope: Scope) -> u32 {
         match self.free_scopes.pop() {
             Some(at) => {
                 self.scopes[at as usize] = scope;
@@ -237,7 +268,7 @@ impl Scopes {
         }
     }
 
-    fn add_region(&mut self, region: Region) -> u64 {
+    pub(super) fn add_region(&mut self, region: Region) -> u64 {
         match self.free_regions.pop() {
             Some(at) => {
                 self.regions[at as usize] = Some(region);
@@ -252,7 +283,7 @@ impl Scopes {
 }
 
 impl Scope {
-    fn new(parent: u32, kind: ScopeKind, depth: u32, width: u64, opened: At) -> Scope {
+    pub(super) fn new(parent: u32, kind: ScopeKind, depth: u32, width: u64, opened: At) -> Scope {
         Scope {
             parent,
             kind,
@@ -288,6 +319,13 @@ impl Trace {
             return Err(Misuse::new(format!("regions nest at most {MAX_DEPTH} deep")));
         }
         let op = if kind == ScopeKind::Loop { Op::Loop } else { Op::If };
+        if self.scopes.get(current).kind == ScopeKind::Combine {
+            return Err(Misuse::new(format!(
+                "`{}` inside a {}: the closure that combines two states may only compute; use `select` there",
+                op.name(),
+                self.scopes.describe(current)
+            )));
+        }
         let mut width = 1;
         for &argument in condition.iter().chain(arguments) {
             let node = self.node(argument);
@@ -316,10 +354,14 @@ impl Trace {
         }
         let width = if width == 1 { outer } else { width };
         let scope = self.scopes.open(Scope::new(current, kind, depth, width, at));
+        if let Some(condition) = condition {
+            self.refuse_locals(op, &[condition])?;
+        }
         for (i, &argument) in arguments.iter().enumerate() {
-            let (dtype, size) = (self.node(argument).dtype, self.node(argument).size);
+            let Node { dtype, size, local, .. } = *self.node(argument);
             let key = Key::new(Op::Placeholder, dtype, size, &[], i as u64);
             let node = self.slab.insert(&key, scope, at);
+            self.slab.get_mut(node).local = local;
             self.scopes.node_made(scope);
             self.scopes.get_mut(scope).placeholders.push(node);
         }
@@ -336,6 +378,7 @@ impl Trace {
         if dtype != DType::Bool {
             return Err(Misuse::new(format!("a loop's condition must be bool, got {dtype}")));
         }
+        self.refuse_locals(Op::Loop, &[condition])?;
         if node_scope != 0 && self.scopes.innermost(0, node_scope, scope).is_none() {
             return Err(self.foreign(Op::Loop, condition));
         }
@@ -353,19 +396,27 @@ impl Trace {
         expected: &[DType],
     ) -> Result<(), Misuse> {
         let record = self.scopes.get_mut(scope);
-        let op = if record.kind == ScopeKind::Loop { Op::Loop } else { Op::If };
+        let op = match record.kind {
+            ScopeKind::Loop => Op::Loop,
+            ScopeKind::Combine => Op::Reduce,
+            _ => Op::If,
+        };
         record.yields = yields;
         record.closed = true;
         let yields = record.yields.clone();
         let types: Vec<DType> = yields.iter().map(|&y| self.node(y).dtype).collect();
         if types != expected {
             let list = |types: &[DType]| types.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ");
-            let what = if op == Op::Loop {
-                "a loop's body must return the state's types"
-            } else {
-                "both sides of a branch must return the same types"
+            let what = match op {
+                Op::Loop => "a loop's body must return the state's types",
+                Op::Reduce => "the closure that combines two states must return the state's types",
+                _ => "both sides of a branch must return the same types",
             };
             return Err(Misuse::new(format!("{what} ({}), got ({})", list(expected), list(&types))));
+        }
+        if op == Op::Loop {
+            let state = self.scopes.get(scope).placeholders.clone();
+            self.same_locals("a loop's body must return the state's", &state, &yields)?;
         }
         for &y in &yields {
             let (size, node_scope) = (self.node(y).size, self.node(y).scope);
@@ -440,6 +491,7 @@ impl Trace {
             memories: memories.iter().map(|m| m.1).collect(),
             results: yields.len(),
             operands,
+            reduces: None,
         };
         debug_assert_eq!(bound, region.arguments + region.memories.len());
         let record = self.scopes.add_region(region);
@@ -459,9 +511,10 @@ impl Trace {
             .iter()
             .enumerate()
             .map(|(i, &y)| {
-                let dtype = self.node(y).dtype;
+                let Node { dtype, local, .. } = *self.node(y);
                 let id =
                     self.slab.insert(&Key::new(Op::Result, dtype, width, &[node], i as u64), current, at);
+                self.slab.get_mut(id).local = local;
                 if current != 0 {
                     self.scopes.node_made(current);
                 }
@@ -510,7 +563,7 @@ impl Trace {
     }
 
     /// Appends to `operands` everything from outside that the scopes' nodes use.
-    fn captures(&mut self, scopes: &[u32], operands: &mut Vec<NodeId>) {
+    pub(super) fn captures(&mut self, scopes: &[u32], operands: &mut Vec<NodeId>) {
         let stamp = self.new_stamp();
         let mut stack: Vec<NodeId> = Vec::new();
         for &scope in scopes {
@@ -531,7 +584,9 @@ impl Trace {
                 continue;
             }
             match node.op {
-                Op::Loop | Op::If => stack.extend(self.scopes.region(node.payload).operands.iter().rev()),
+                Op::Loop | Op::If | Op::Reduce => {
+                    stack.extend(self.scopes.region(node.payload).operands.iter().rev())
+                }
                 _ => stack.extend(node.operands().iter().rev()),
             }
         }

@@ -283,7 +283,8 @@ impl Slab {
             self.add_slot(location);
         }
         let id = NodeId(self.free);
-        let watched = scope != 0 || matches!(key.op, Op::Data | Op::Loop | Op::If | Op::Version | Op::Result);
+        let watched = scope != 0
+            || matches!(key.op, Op::Data | Op::Loop | Op::If | Op::Reduce | Op::Version | Op::Result);
         let slot = &mut self.nodes[id.index()];
         self.free = slot.next;
         slot.hash = hash;
@@ -292,6 +293,7 @@ impl Slab {
         slot.dtype = key.dtype;
         slot.flags = LIVE | flags | if watched { WATCHED } else { 0 };
         slot.operand_count = key.operand_count;
+        slot.local = 0;
         slot.size = key.size;
         slot.operands = key.operands;
         slot.payload = key.payload;
@@ -317,6 +319,7 @@ impl Slab {
             dtype,
             flags: 0,
             operand_count: 0,
+            local: 0,
             size,
             operands,
             payload,

@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 use super::{Anchor, Misuse, NodeId, Trace, check_index_types, fold, region};
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::ir::Program;
-use crate::op::{Class, Op};
+use crate::ir::{MAX_LOCAL_BYTES, Program};
+use crate::op::Op;
 use crate::plan::{self, Canonical, Step};
 use crate::runtime::{Device, Event, Stream, evaluate, host_bytes};
 
@@ -90,6 +90,29 @@ impl Var {
         self.device().map_or(1, |d| d.with_trace(|t| t.node(self.id()).size))
     }
 
+    /// An array of `len` zeros for each lane, a *local array*; it adopts the device of the first array it meets.
+    ///
+    /// # Panics
+    /// At the caller's line if it takes more than [`MAX_LOCAL_BYTES`].
+    #[track_caller]
+    pub fn local_zeros(dtype: DType, len: usize) -> Var {
+        let bytes = len.checked_mul(dtype.size());
+        assert!(
+            bytes.is_some_and(|bytes| bytes <= MAX_LOCAL_BYTES),
+            "a local array of {len} elements of {dtype} takes {} bytes a lane; at most {MAX_LOCAL_BYTES} are possible",
+            bytes.map_or_else(|| "too many".to_owned(), |bytes| bytes.to_string())
+        );
+        Var { anchor: Anchor::zeros(dtype), bits: len as u64 }
+    }
+
+    /// The number of elements a lane, of a local array.
+    pub fn local_len(&self) -> Option<u32> {
+        match self.device() {
+            None => self.anchor.is_local().then_some(self.bits as u32),
+            Some(device) => device.with_trace(|t| t.node(self.id()).local_len()),
+        }
+    }
+
     /// Its number of elements as a u64 value that does not become part of any kernel's structure.
     #[track_caller]
     pub fn lane_count(&self) -> Var {
@@ -103,6 +126,16 @@ impl Var {
         }
     }
 
+    /// A number on its device as a u64 value that, unlike a literal, is no part of any kernel's structure.
+    #[track_caller]
+    pub fn number(&self, number: u64) -> Var {
+        let at = Location::caller();
+        match self.device() {
+            None => Var::literal(DType::U64, number),
+            Some(device) => Var::made(device, |t| Ok(t.lane_count(number, at))),
+        }
+    }
+
     /// Whether its elements are in memory or are a literal.
     pub fn is_evaluated(&self) -> bool {
         self.device().is_none_or(|d| d.with_trace(|t| t.node(self.id()).is_evaluated()))
@@ -110,7 +143,7 @@ impl Var {
 
     /// If it is a literal of size 1: its bits.
     pub fn literal_bits(&self) -> Option<u64> {
-        let Some(device) = self.device() else { return Some(self.bits()) };
+        let Some(device) = self.device() else { return (!self.anchor.is_local()).then(|| self.bits()) };
         device.with_trace(|t| {
             let node = t.node(self.id());
             (node.is_literal() && node.size == 1).then_some(node.payload)
@@ -165,6 +198,7 @@ impl Var {
         let at = Location::caller();
         let all: SmallVec<[&Var; 3]> = [self, index].into_iter().chain(mask).collect();
         let Some(device) = common_device(Op::Gather, &all) else {
+            refuse_zeros(Op::Gather, &all);
             or_panic(check_index_types(Op::Gather, index.dtype(), mask.map(Var::dtype)));
             let inside = index.bits() == 0 && mask.is_none_or(|m| m.bits() != 0);
             return Var::literal(self.dtype(), if inside { self.bits() } else { 0 });
@@ -201,7 +235,7 @@ impl Var {
                 t.check_top_level(op.name(), own.id())?;
             }
             let ids = bind_all(t, &all, at);
-            let effect = t.effect(0, op, ids[0], Some(ids[1]), ids[2], ids.get(3).copied(), at);
+            let effect = t.effect(0, op, ids[0], &ids[1..2], ids[2], ids.get(3).copied(), at);
             let version = effect.map(|e| {
                 let (dtype, size) = (t.node(ids[0]).dtype, t.node(ids[0]).size);
                 t.version(e, 0, dtype, size, at)
@@ -211,27 +245,6 @@ impl Var {
         });
         drop(all);
         *self = version;
-    }
-
-    /// A reduction of all elements to one.
-    ///
-    /// # Panics
-    /// At the caller's line if the type does not fit or the array belongs to an open region.
-    #[track_caller]
-    pub fn reduce(&self, op: Op) -> Var {
-        let at = Location::caller();
-        assert!(op.class() == Class::Reduce, "`{}` is no reduction", op.name());
-        let Some(device) = self.device() else {
-            or_panic(op.result_type(&[self.dtype()], self.dtype()).map_err(Misuse::new));
-            if self.dtype().is_float() && matches!(op, Op::ReduceMin | Op::ReduceMax) {
-                let combine = op.combine().expect("a reduction combines");
-                let identity = crate::op::scalar::identity(combine, self.dtype());
-                return unbound(combine, self.dtype(), &[&Var::literal(self.dtype(), identity), self]);
-            }
-            return self.clone();
-        };
-        let current = region::current(device);
-        Var::made(device, |t| t.reduce(current, op, self.id(), at))
     }
 
     /// Waits for this array alone and copies its elements out, in the host's byte order.
@@ -244,6 +257,7 @@ impl Var {
     #[track_caller]
     pub fn read(&self) -> Result<Vec<u8>, Error> {
         region::forbid("reading an array");
+        assert!(self.local_len().is_none(), "reading a local array as a whole; read its elements");
         let Some(device) = self.device() else {
             return literal_bytes(self.dtype(), self.bits(), 1);
         };
@@ -294,7 +308,7 @@ impl Var {
     /// What is still to be computed for it, as text.
     pub fn trace(&self) -> String {
         match self.device() {
-            None => format!("unbound literal {}\n", crate::dtype::format_bits(self.dtype(), self.bits())),
+            None => format!("unbound literal {}\n", self.unbound_text()),
             Some(device) => device.with_trace(|t| t.dump(&[self.id()])),
         }
     }
@@ -332,7 +346,10 @@ impl Var {
         match self.device() {
             Some(own) if own == device => self.clone(),
             Some(own) => panic!("an array of device {} where one of {} is needed", own.name(), device.name()),
-            None => Var::full(device, self.dtype(), self.bits(), 1),
+            None => {
+                let at = Location::caller();
+                Var::made(device, |t| Ok(bind_new(t, self, at)))
+            }
         }
     }
 
@@ -362,6 +379,14 @@ impl Var {
         let anchor = self.anchor;
         std::mem::forget(self);
         anchor
+    }
+
+    /// What it is without a device.
+    fn unbound_text(&self) -> String {
+        match self.anchor.is_local() {
+            true => format!("local array of {} zeros", self.bits),
+            false => crate::dtype::format_bits(self.dtype(), self.bits()),
+        }
     }
 
     /// Of a literal without a device: its bits.
@@ -401,12 +426,7 @@ impl std::fmt::Debug for Var {
     /// Never evaluates.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some(device) = self.device() else {
-            return write!(
-                f,
-                "{}[1] literal {}",
-                self.dtype(),
-                crate::dtype::format_bits(self.dtype(), self.bits())
-            );
+            return write!(f, "{}[1] literal {}", self.dtype(), self.unbound_text());
         };
         let (op, size, literal) = device.with_trace(|t| {
             let node = t.node(self.id());
@@ -476,6 +496,7 @@ fn recent_nodes<const N: usize>(t: &Trace, args: &[&Var; N]) -> Option<[NodeId; 
     for (id, arg) in ids.iter_mut().zip(args) {
         *id = match arg.anchor.device {
             Some(_) => arg.id(),
+            None if arg.anchor.is_local() => return None,
             None => t.recent_literal(arg.anchor.dtype(), arg.bits)?,
         };
     }
@@ -498,11 +519,20 @@ fn apply_new_literals<const N: usize>(
 }
 
 #[cold]
-fn unbound(op: Op, wanted: DType, args: &[&Var]) -> Var {
+#[track_caller]
+pub(super) fn unbound(op: Op, wanted: DType, args: &[&Var]) -> Var {
+    refuse_zeros(op, args);
     let types: SmallVec<[DType; 3]> = args.iter().map(|a| a.dtype()).collect();
     let bits: SmallVec<[u64; 3]> = args.iter().map(|a| a.bits()).collect();
     let dtype = or_panic(op.result_type(&types, wanted).map_err(Misuse::new));
     Var::literal(dtype, fold(op, *types.last().expect("operands"), dtype, &bits))
+}
+
+/// That none of these literals is a local array.
+#[track_caller]
+pub(super) fn refuse_zeros(op: Op, args: &[&Var]) {
+    let local = args.iter().any(|arg| arg.device().is_none() && arg.anchor.is_local());
+    assert!(!local, "`{}` of a local array; read its elements", op.name());
 }
 
 fn literal_bytes(dtype: DType, bits: u64, size: u64) -> Result<Vec<u8>, Error> {
@@ -556,9 +586,15 @@ pub(super) fn bind_all(
     args: &[&Var],
     at: &'static Location<'static>,
 ) -> SmallVec<[NodeId; 4]> {
-    args.iter()
-        .map(|a| if a.device().is_some() { a.id() } else { t.literal(a.dtype(), a.bits(), 1, at) })
-        .collect()
+    args.iter().map(|a| if a.device().is_some() { a.id() } else { bind_new(t, a, at) }).collect()
+}
+
+/// The node of what no device knows yet; the caller gets a count on it.
+fn bind_new(t: &mut Trace, var: &Var, at: &'static Location<'static>) -> NodeId {
+    match var.anchor.is_local() {
+        true => t.local_zeros(var.dtype(), var.bits as u32, at),
+        false => t.literal(var.dtype(), var.bits(), 1, at),
+    }
 }
 
 pub(super) fn unbind_all(t: &mut Trace, args: &[&Var], ids: &[NodeId]) {

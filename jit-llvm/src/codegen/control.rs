@@ -5,7 +5,7 @@
 //! branch on a mask with one poisoned lane, even an inactive one, would have no meaning.
 
 use jit_core::error::Error;
-use jit_core::ir::{Block, Inst};
+use jit_core::ir::{Block, Inst, Value};
 
 use super::Gen;
 use super::emit::{Form, Val, form};
@@ -15,12 +15,14 @@ impl<'c> Gen<'c, '_> {
         let (condition, body) = (&inst.blocks[0], &inst.blocks[1]);
         let outer = self.lanes.active;
         let diverges = self.forms[condition.yields[0].index()] == Form::Varying;
-        let init: Vec<Val<'c>> = inst
-            .args
-            .iter()
-            .zip(&condition.params)
-            .map(|(&a, &p)| self.e.shaped(self.get(a), self.forms[p.index()]))
+        let params = self.scalars(&condition.params);
+        let init: Vec<Val<'c>> = self
+            .scalars(&inst.args)
+            .into_iter()
+            .zip(&params)
+            .map(|(a, &p)| self.e.shaped(self.get(a), self.forms[p.index()]))
             .collect();
+        self.move_locals(&inst.args, &condition.params);
         let entering = self.mask_or_all(outer);
 
         let before = self.e.here();
@@ -28,7 +30,7 @@ impl<'c> Gen<'c, '_> {
         self.e.jump(head);
         self.e.continue_at(head);
         let state: Vec<_> = init.iter().map(|v| self.e.phi(v.get_type())).collect();
-        for ((phi, value), &param) in state.iter().zip(&init).zip(&condition.params) {
+        for ((phi, value), &param) in state.iter().zip(&init).zip(&params) {
             phi.add_incoming(&[(value, before)]);
             self.set(param, phi.as_basic_value());
         }
@@ -50,12 +52,13 @@ impl<'c> Gen<'c, '_> {
 
         self.e.continue_at(turn);
         self.block(body)?;
-        let next: Vec<Val<'c>> = body
-            .yields
-            .iter()
+        self.move_locals(&body.yields, &condition.params);
+        let next: Vec<Val<'c>> = self
+            .scalars(&body.yields)
+            .into_iter()
             .zip(&state)
-            .zip(&condition.params)
-            .map(|((&y, phi), &param)| {
+            .zip(&params)
+            .map(|((y, phi), &param)| {
                 let shape = self.forms[param.index()];
                 let value = self.e.shaped(self.get(y), shape);
                 // Lanes that are done keep their state.
@@ -73,7 +76,7 @@ impl<'c> Gen<'c, '_> {
 
         self.e.continue_at(done);
         self.lanes.active = outer;
-        for (&result, phi) in inst.results.iter().zip(&state) {
+        for (result, phi) in self.scalars(&inst.results).into_iter().zip(&state) {
             self.set(result, phi.as_basic_value());
         }
         Ok(())
@@ -81,32 +84,31 @@ impl<'c> Gen<'c, '_> {
 
     pub(super) fn run_if(&mut self, inst: &Inst) -> Result<(), Error> {
         let condition = self.get(inst.args[0]);
-        let shapes: Vec<Form> = inst.results.iter().map(|r| self.forms[r.index()]).collect();
         let results = match form(condition) {
-            Form::Uniform => self.choose(inst, condition, &shapes)?,
+            Form::Uniform => self.choose(inst, condition)?,
             Form::Varying => {
-                let then = self.under(condition, &inst.blocks[0], &shapes)?;
-                let otherwise = self.under(self.e.not(condition), &inst.blocks[1], &shapes)?;
+                let then = self.under(condition, &inst.blocks[0], &inst.results)?;
+                let otherwise = self.under(self.e.not(condition), &inst.blocks[1], &inst.results)?;
                 let chosen = then.into_iter().zip(otherwise);
                 chosen.map(|(yes, no)| self.e.select(condition, yes, no)).collect()
             }
         };
-        for (&result, value) in inst.results.iter().zip(results) {
+        for (result, value) in self.scalars(&inst.results).into_iter().zip(results) {
             self.set(result, value);
         }
         Ok(())
     }
 
     /// One of two blocks, for all lanes.
-    fn choose(&mut self, inst: &Inst, condition: Val<'c>, shapes: &[Form]) -> Result<Vec<Val<'c>>, Error> {
+    fn choose(&mut self, inst: &Inst, condition: Val<'c>) -> Result<Vec<Val<'c>>, Error> {
         let (yes, no, done) = (self.e.block("then"), self.e.block("else"), self.e.block("chosen"));
         self.e.branch(condition.into_int_value(), yes, no);
         self.e.continue_at(yes);
-        let then = self.yields(&inst.blocks[0], shapes)?;
+        let then = self.yields(&inst.blocks[0], &inst.results)?;
         let then_end = self.e.here();
         self.e.jump(done);
         self.e.continue_at(no);
-        let otherwise = self.yields(&inst.blocks[1], shapes)?;
+        let otherwise = self.yields(&inst.blocks[1], &inst.results)?;
         let otherwise_end = self.e.here();
         self.e.jump(done);
         self.e.continue_at(done);
@@ -115,9 +117,9 @@ impl<'c> Gen<'c, '_> {
     }
 
     /// A block for the active lanes of a mask; zeros if there is none.
-    fn under(&mut self, mask: Val<'c>, block: &Block, shapes: &[Form]) -> Result<Vec<Val<'c>>, Error> {
-        if block.insts.is_empty() {
-            return self.yields(block, shapes);
+    fn under(&mut self, mask: Val<'c>, block: &Block, results: &[Value]) -> Result<Vec<Val<'c>>, Error> {
+        if block.insts.is_empty() && self.places.moves(&block.yields, results).is_empty() {
+            return self.yields(block, results);
         }
         let outer = self.lanes.active;
         let active = self.both(outer, Some(mask)).unwrap_or(mask);
@@ -126,7 +128,7 @@ impl<'c> Gen<'c, '_> {
         self.e.branch(self.e.any(active), taken, done);
         self.e.continue_at(taken);
         self.lanes.active = Some(active);
-        let values = self.yields(block, shapes)?;
+        let values = self.yields(block, results)?;
         self.lanes.active = outer;
         let end = self.e.here();
         self.e.jump(done);
@@ -136,9 +138,12 @@ impl<'c> Gen<'c, '_> {
         Ok(merged.collect())
     }
 
-    fn yields(&mut self, block: &Block, shapes: &[Form]) -> Result<Vec<Val<'c>>, Error> {
+    /// Runs a block: what it yields in the form of the results. Local arrays among them are moved to theirs.
+    fn yields(&mut self, block: &Block, results: &[Value]) -> Result<Vec<Val<'c>>, Error> {
         self.block(block)?;
-        Ok(block.yields.iter().zip(shapes).map(|(&y, &shape)| self.e.shaped(self.get(y), shape)).collect())
+        self.move_locals(&block.yields, results);
+        let pairs = self.scalars(&block.yields).into_iter().zip(self.scalars(results));
+        Ok(pairs.map(|(y, r)| self.e.shaped(self.get(y), self.forms[r.index()])).collect())
     }
 
     pub(super) fn run_if_any(&mut self, inst: &Inst) -> Result<(), Error> {
@@ -161,7 +166,7 @@ impl<'c> Gen<'c, '_> {
         if form(condition) == Form::Varying {
             self.lanes.active = Some(active);
         }
-        let values = self.yields(&inst.blocks[0], &shapes)?;
+        let values = self.yields(&inst.blocks[0], &inst.results)?;
         self.lanes.active = outer;
         let values: Vec<Val<'c>> = match form(condition) {
             Form::Uniform => values,

@@ -10,7 +10,7 @@ use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::llvm_sys::LLVMValue;
-use inkwell::llvm_sys::core::{LLVMBuildGEP2, LLVMGetAggregateElement};
+use inkwell::llvm_sys::core::{LLVMBuildFreeze, LLVMBuildGEP2, LLVMGetAggregateElement};
 use inkwell::module::Module;
 use inkwell::types::{AsTypeRef, BasicType, BasicTypeEnum, VectorType};
 use inkwell::values::{
@@ -395,6 +395,12 @@ impl<'c> Emit<'c> {
             inst.set_alignment(align).expect("a power of two");
         }
         value
+    }
+
+    /// A value whose lanes that nothing was ever stored to are some value like others.
+    pub(super) fn freeze(&self, value: Val<'c>) -> Val<'c> {
+        // SAFETY: builder and value belong to one context, which outlives them; the wrapper in inkwell lacks this.
+        unsafe { Val::new(LLVMBuildFreeze(self.builder.as_mut_ptr(), value.as_value_ref(), c"".as_ptr())) }
     }
 
     pub(super) fn store(&self, value: Val<'c>, at: PointerValue<'c>, align: u32) {

@@ -1,4 +1,4 @@
-//! From a program to an LLVM module with a function `body` and perhaps one `finish`.
+//! From a program to an LLVM module with a function `body` and perhaps a `finish` and a `fold`.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -7,16 +7,20 @@
 //! | [`emit`] | the vocabulary: LLVM instructions on scalars and vectors alike |
 //! | [`lane`], [`cast`], [`remainder`] | templates of the pure ops |
 //! | [`memory`], [`atomic`] | loads and stores by lane and at indices, tables, read-modify-write |
+//! | [`local`] | arrays that each lane has for itself |
 //! | [`row`] | accesses at indices that count with the lanes |
 //! | [`control`] | loops and branches by lane mask |
 //! | [`reduction`] | accumulators and their folding |
+//! | [`columns`] | the rows of a strip of columns, for reductions of columns |
 
 mod atomic;
 mod cast;
+mod columns;
 mod control;
 mod emit;
 mod frame;
 mod lane;
+mod local;
 mod memory;
 mod reduction;
 mod remainder;
@@ -26,14 +30,15 @@ mod uniform;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+pub(crate) use columns::{STRIP, Strip};
 use emit::{Emit, Form, Val};
-pub(crate) use frame::{ALONE, BODY, COPIED, FINISH, STREAMS, may_stream};
+pub(crate) use frame::{ALONE, BODY, COPIED, FINISH, FOLD, STREAMS, may_stream};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::{GlobalValue, IntValue, PointerValue};
 use jit_core::dtype::DType;
 use jit_core::error::Error;
-use jit_core::ir::{Block, Inst, ParamId, ParamKind, Program, TableId, Value};
+use jit_core::ir::{Block, Inst, ParamId, ParamKind, Places, Program, TableId, Value};
 use jit_core::op::{Class, Op};
 use row::Step;
 
@@ -53,6 +58,9 @@ pub(crate) fn build_module<'c>(
     if let Some(finish) = &program.finish {
         frame::finish(context, &module, &target, width, program, finish)?;
     }
+    if program.body.insts.iter().any(|inst| inst.op == Op::Reduce) {
+        frame::fold(context, &module, &target, width, program)?;
+    }
     Ok(module)
 }
 
@@ -66,8 +74,9 @@ fn lanes_of_a_vector(program: &Program, target: &Target, width: u32) -> u32 {
     fn any(block: &Block, test: &impl Fn(&Inst) -> bool) -> bool {
         block.insts.iter().any(|inst| test(inst) || inst.blocks.iter().any(|nested| any(nested, test)))
     }
-    let indexed =
-        |inst: &Inst| matches!(inst.op.class(), Class::Read | Class::Effect) || inst.op == Op::Lookup;
+    let indexed = |inst: &Inst| {
+        matches!(inst.op.class(), Class::Read | Class::Effect | Class::Local) || inst.op == Op::Lookup
+    };
     let largest = program.values.iter().map(|t| t.size() as u32).max().unwrap_or(4);
     if largest >= 4 || !target.masks_bytes || any(&program.body, &|i| indexed(i) || computes_wider(i)) {
         return width;
@@ -103,9 +112,14 @@ struct Gen<'c, 'p> {
     unshared: Option<IntValue<'c>>,
     copied: Vec<ParamId>,
     lanes: Lanes<'c>,
-    /// Accumulators of the reductions.
+    /// Where local arrays are stored, and the memory of each slot.
+    places: Places,
+    slots: Vec<PointerValue<'c>>,
+    /// Accumulators, by slot.
     accumulators: Vec<PointerValue<'c>>,
-    /// Where a vector of lanes has its accumulators at hand: one for each reduction.
+    /// Which of them lanes have.
+    placement: reduction::Placement<'c>,
+    /// Where a vector of lanes has its accumulators at hand: one for each slot.
     registers: Option<Vec<Val<'c>>>,
     /// What masked-off scalar loads read: zeros.
     zeros: Option<PointerValue<'c>>,
@@ -167,6 +181,13 @@ impl<'c> Gen<'c, '_> {
                 return Ok(());
             }
             Op::AtomicInc => self.atomic_inc(inst)?,
+            Op::Exchange | Op::CompareExchange => self.exchange(inst)?,
+            Op::LocalZeros => return Ok(()),
+            Op::LocalRead => self.local_read(inst),
+            Op::LocalWrite => {
+                self.local_write(inst);
+                return Ok(());
+            }
             Op::Loop => return self.run_loop(inst),
             Op::If => return self.run_if(inst),
             Op::IfAny => return self.run_if_any(inst),

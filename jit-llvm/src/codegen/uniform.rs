@@ -35,7 +35,9 @@ impl Analysis {
     fn inst(&mut self, inst: &Inst) {
         let any_arg = inst.args.iter().any(|&a| self.varies(a));
         match inst.op {
-            Op::Counter | Op::Load | Op::AtomicInc => self.strike(&inst.results, true),
+            Op::Reduce => self.strike(&inst.blocks[0].params, true),
+            Op::Counter | Op::Load | Op::LocalRead => self.strike(&inst.results, true),
+            op if op.gives_old() => self.strike(&inst.results, true),
             Op::Loop => {
                 let (condition, body) = (&inst.blocks[0], &inst.blocks[1]);
                 let diverges = self.varies(condition.yields[0]);

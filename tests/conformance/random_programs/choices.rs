@@ -43,7 +43,7 @@ pub(crate) fn special(c: &mut Choices<'_>, dtype: DType) -> u64 {
         let near_tie = 1.0 + f64::from_bits((1023 - 11) << 52) + f64::from_bits((1023 - 40) << 52);
         let (zero, infinity) = (0.0, f64::INFINITY);
         let values =
-            [zero, 1.0, -1.0, 0.5, 2.0, -0.0, -0.0, zero, infinity, -infinity, f64::NAN, 0.1, near_tie];
+            [zero, 1.0, -1.0, 0.5, 2.0, -0.0, near_tie, zero, infinity, -infinity, f64::NAN, 0.1, near_tie];
         return match c.next(16) {
             13 => 1,
             14 => scalar::cast(DType::F64, dtype, (-7e9f64).to_bits()),

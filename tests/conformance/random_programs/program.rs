@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use jit_core::dtype::{DType, format_bits};
 use jit_core::op::Op;
+use jit_core::trace::Division;
 
 /// A value of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,6 +42,8 @@ pub(crate) struct SlotInfo {
     pub(crate) exact: bool,
     /// Depth of regions where it was made.
     pub(crate) depth: u32,
+    /// Of a local array: its number of elements a lane.
+    pub(crate) local: Option<u32>,
 }
 
 /// How outputs are had.
@@ -141,10 +144,37 @@ pub(crate) enum Step {
         index: Slot,
         mask: Option<Slot>,
     },
+    LocalZeros {
+        out: Slot,
+    },
+    LocalRead {
+        out: Slot,
+        array: Slot,
+        index: Slot,
+        mask: Option<Slot>,
+    },
+    LocalWrite {
+        out: Slot,
+        array: Slot,
+        value: Slot,
+        index: Slot,
+        mask: Option<Slot>,
+    },
     Reduce {
         out: Slot,
         op: Op,
         arg: Slot,
+        division: Division,
+    },
+    /// A reduction of several values, each combined by an op, and the last one of two chosen by the first.
+    Combine {
+        outs: Vec<Slot>,
+        states: Vec<Slot>,
+        ops: Vec<Op>,
+        identity: Vec<u64>,
+        /// A number that the closure captures.
+        captured: Option<Slot>,
+        division: Division,
     },
     NewBuffer {
         place: Place,
@@ -187,8 +217,12 @@ impl Step {
             Step::Counter { .. } => Op::Counter,
             Step::LaneCount { .. } => Op::LaneCount,
             Step::Lane { op, .. } | Step::Scatter { op, .. } | Step::Reduce { op, .. } => *op,
+            Step::Combine { .. } => Op::Reduce,
             Step::Gather { .. } => Op::Gather,
             Step::AtomicInc { .. } => Op::AtomicInc,
+            Step::LocalZeros { .. } => Op::LocalZeros,
+            Step::LocalRead { .. } => Op::LocalRead,
+            Step::LocalWrite { .. } => Op::LocalWrite,
             Step::Loop { .. } => Op::Loop,
             Step::If { .. } => Op::If,
             _ => return None,
@@ -207,8 +241,12 @@ impl Step {
             | Step::Gather { out, .. }
             | Step::Scatter { target: Target::Array { out, .. }, .. }
             | Step::AtomicInc { out, .. }
+            | Step::LocalZeros { out }
+            | Step::LocalRead { out, .. }
+            | Step::LocalWrite { out, .. }
             | Step::Reduce { out, .. }
             | Step::Snapshot { out, .. } => vec![*out],
+            Step::Combine { outs, .. } => outs.clone(),
             Step::Loop { results, .. } | Step::If { results, .. } => results.clone(),
             _ => vec![],
         }
@@ -234,7 +272,12 @@ impl Step {
                 [*value, *index].into_iter().chain(*mask).chain(array).collect()
             }
             Step::AtomicInc { index, mask, .. } => [*index].into_iter().chain(*mask).collect(),
+            Step::LocalRead { array, index, mask, .. } => [*array, *index].into_iter().chain(*mask).collect(),
+            Step::LocalWrite { array, value, index, mask, .. } => {
+                [*array, *value, *index].into_iter().chain(*mask).collect()
+            }
             Step::Reduce { arg, .. } => vec![*arg],
+            Step::Combine { states, captured, .. } => states.iter().copied().chain(*captured).collect(),
             Step::NewBuffer { from, .. } => vec![*from],
             Step::Set { to, .. } => vec![*to],
             Step::Eval { slots, .. } => slots.clone(),
@@ -333,7 +376,8 @@ impl Program {
 
     fn typed(&self, slot: Slot) -> String {
         let info = self.slots[slot.0 as usize];
-        format!("{slot:?}: {}[{}]", info.dtype, info.size)
+        let local = info.local.map_or_else(String::new, |len| format!(" of {len} each"));
+        format!("{slot:?}: {}[{}]{local}", info.dtype, info.size)
     }
 }
 

@@ -83,7 +83,8 @@ fn cut_step(program: &mut Program, n: usize) -> bool {
                 step,
                 Step::Literal { .. } | Step::Full { .. } | Step::Data { .. } | Step::Counter { .. }
             );
-            if leaf || step.defines().iter().any(|s| indices.contains(s)) {
+            let local = |s: &Slot| slots[s.0 as usize].local.is_some();
+            if leaf || step.defines().iter().any(|s| indices.contains(s) || local(s)) {
                 return;
             }
             let inputs: Vec<Step> = step
@@ -142,9 +143,11 @@ fn removed(position: usize) -> impl FnMut(&Slot) -> bool {
 fn drop_mask(program: &mut Program, n: usize) -> bool {
     n < count_steps(&program.steps) && {
         edit_step(&mut program.steps, &mut { n }, &mut |steps, at| match &mut steps[at] {
-            Step::Gather { mask, .. } | Step::Scatter { mask, .. } | Step::AtomicInc { mask, .. } => {
-                *mask = None
-            }
+            Step::Gather { mask, .. }
+            | Step::Scatter { mask, .. }
+            | Step::AtomicInc { mask, .. }
+            | Step::LocalRead { mask, .. }
+            | Step::LocalWrite { mask, .. } => *mask = None,
             _ => {}
         });
         true

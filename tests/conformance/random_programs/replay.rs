@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use jit_core::dtype::{DType, is_nan};
-use jit_core::op::scalar;
+use jit_core::op::{Op, scalar};
 use jit_core::runtime::Device;
-use jit_core::trace::{BufferVar, Var, eval, if_else, while_loop};
+use jit_core::trace::{BufferVar, Reducing, Var, checked_reduction, eval, if_else, while_loop};
 
 use super::choices::{Choices, special};
 use super::program::{Block, Contents, Ending, Program, Slot, Source, Step, Target};
@@ -157,7 +157,44 @@ impl Replay<'_> {
                 let old = self.buffer(place.0).atomic_inc(&index, mask.as_ref());
                 self.define(*out, old);
             }
-            Step::Reduce { out, op, arg } => self.define(*out, self.get(*arg).reduce(*op)),
+            Step::Reduce { out, op, arg, division } => {
+                self.define(*out, self.get(*arg).reduce_by(*op, *division));
+            }
+            Step::Combine { outs, states, ops, identity, captured, division } => {
+                let states: Vec<Var> = states.iter().map(|&s| self.get(s)).collect();
+                let literal = |(state, &bits): (&Var, &u64)| Var::literal(state.dtype(), bits);
+                let identity: Vec<Var> = states.iter().zip(identity).map(literal).collect();
+                let captured = captured.map(|s| self.get(s));
+                let reducing = Reducing { name: "combine", division: *division, partial: None };
+                let results = checked_reduction(device, &reducing, &states, &identity, |a, b| {
+                    let both = |(op, (a, b)): (&Op, (&Var, &Var))| Var::apply(*op, a.dtype(), &[a, b]);
+                    let mut next: Vec<Var> = ops.iter().zip(a.iter().zip(b)).map(both).collect();
+                    if let Some(captured) = &captured {
+                        next[0] = Var::apply(ops[0], next[0].dtype(), &[&next[0], captured]);
+                    }
+                    let last = next.len() - 1;
+                    if last > 0 {
+                        let less = Var::apply(Op::Lt, DType::Bool, &[&a[0], &b[0]]);
+                        let dtype = next[last].dtype();
+                        next[last] = Var::apply(Op::Select, dtype, &[&less, &next[last], &b[last]]);
+                    }
+                    Ok(next)
+                });
+                self.define_all(outs, results);
+            }
+            Step::LocalZeros { out } => {
+                let len = self.program.slots[out.0 as usize].local.expect("a local array");
+                self.define(*out, Var::local_zeros(self.dtype(*out), len as usize));
+            }
+            Step::LocalRead { out, array, index, mask } => {
+                let (array, index, mask) = (self.get(*array), self.get(*index), mask.map(|m| self.get(m)));
+                self.define(*out, array.local_read(&index, mask.as_ref(), device));
+            }
+            Step::LocalWrite { out, array, value, index, mask } => {
+                let (value, index, mask) = (self.get(*value), self.get(*index), mask.map(|m| self.get(m)));
+                let written = self.get(*array).local_write(&value, &index, mask.as_ref(), device);
+                self.define(*out, written);
+            }
             Step::NewBuffer { place, from } => {
                 let buffer = BufferVar::new(&self.get(*from).bind(device));
                 self.places.borrow_mut()[place.0 as usize] = Some(buffer);

@@ -9,10 +9,12 @@
 //! - Loops end: each counts, up to a few trips.
 
 mod indices;
+mod locals;
 mod regions;
 
 use jit_core::dtype::{ALL_DTYPES, DType};
 use jit_core::op::{ALL_OPS, Class, Op, Rule};
+use jit_core::trace::Division;
 
 use super::choices::{Choices, special};
 use super::program::{Contents, Ending, Place, Program, Slot, SlotInfo, Source, Step, Target};
@@ -23,6 +25,7 @@ pub(crate) fn resolve(sketch: &Sketch) -> Program {
     let mut resolver = Resolver {
         program: Program::default(),
         visible: Vec::new(),
+        locals: Vec::new(),
         places: Vec::new(),
         blocks: vec![Vec::new()],
         sizes: sketch.sizes,
@@ -38,8 +41,9 @@ pub(crate) fn resolve(sketch: &Sketch) -> Program {
 
 struct Resolver {
     program: Program,
-    /// What can be named here.
+    /// What can be named here, and which local arrays can.
     visible: Vec<Slot>,
+    locals: Vec<Slot>,
     places: Vec<PlaceInfo>,
     /// Steps of the open blocks.
     blocks: Vec<Vec<Step>>,
@@ -122,7 +126,10 @@ impl Resolver {
             Kind::GatherBuffer => self.gather_buffer(c),
             Kind::Scatter => self.scatter(c),
             Kind::AtomicInc => self.atomic_inc(c),
+            Kind::LocalRead => self.local_read(c),
+            Kind::LocalWrite => self.local_write(c),
             Kind::Reduce => self.reduce(c),
+            Kind::Combine => self.combine(c),
             Kind::Loop => self.region(c, |s, c, width| s.run_loop(c, width, &step.blocks)),
             Kind::If => self.region(c, |s, c, width| s.branch(c, width, &step.blocks)),
             Kind::Lane => self.lane(c),
@@ -172,6 +179,12 @@ impl Resolver {
 
     fn lane(&mut self, c: &mut Choices<'_>) {
         let width = self.width(c);
+        if c.next(20) == 19 {
+            // The one conversion that rounds differently by way of a third type.
+            let first = self.operand(c, DType::F64, width);
+            self.apply(Op::Cast, DType::F16, vec![first]);
+            return;
+        }
         // By value first, so that operands are what was computed, or by op first, so that each has its turn.
         let (op, first) = if c.next(2) == 0 {
             let first = self.any(c, width);
@@ -187,6 +200,11 @@ impl Resolver {
         };
         let dtype = self.info(first).dtype;
         match op {
+            // Two roundings in one: new elements come close to where that shows.
+            Op::Cast if c.next(4) == 3 => {
+                let wide = self.operand(c, DType::F64, width);
+                self.apply(Op::Cast, DType::F16, vec![wide]);
+            }
             Op::Cast => {
                 // Between floats is where rounding happens.
                 let floats = dtype.is_float() && c.next(2) == 0;
@@ -239,8 +257,70 @@ impl Resolver {
         let dtype = self.info(arg).dtype;
         let takes = |op: &Op| op.class() == Class::Reduce && op.result_type(&[dtype], dtype).is_ok();
         let ops: Vec<Op> = ALL_OPS.iter().copied().filter(takes).collect();
-        let out = self.define(dtype, 1, !dtype.is_float());
-        self.emit(Step::Reduce { out, op: *c.of(&ops), arg });
+        let division = self.division(c, self.info(arg).size);
+        let op = *c.of(&ops);
+        let out = self.define(dtype, division.count(self.info(arg).size), !dtype.is_float());
+        self.emit(Step::Reduce { out, op, arg, division });
+        self.spread(c, out);
+    }
+
+    /// A reduction of one to three values of one width.
+    fn combine(&mut self, c: &mut Choices<'_>) {
+        let width = *c.of(&[self.sizes[0], self.sizes[1], 1]);
+        let outside = |s: &Slot| self.info(*s).depth == 0;
+        let candidates: Vec<Slot> = self.candidates(width).into_iter().filter(outside).collect();
+        if candidates.is_empty() {
+            return self.reduce(c);
+        }
+        let states: Vec<Slot> = (0..1 + c.next(3)).map(|_| Self::recent(c, &candidates)).collect();
+        let lanes = states.iter().map(|&s| self.info(s).size).find(|&n| n != 1).unwrap_or(1);
+        let types: Vec<DType> = states.iter().map(|&s| self.info(s).dtype).collect();
+        let two = |op: &Op, dtype: DType| {
+            op.class() == Class::Lane
+                && op.arity() == 2
+                && *op != Op::CopySign
+                && takes(*op, dtype)
+                && op.result_type(&[dtype; 2], dtype) == Ok(dtype)
+        };
+        let choose = |c: &mut Choices<'_>, dtype: DType| {
+            let ops: Vec<Op> = ALL_OPS.iter().copied().filter(|op| two(op, dtype)).collect();
+            *c.of(&ops)
+        };
+        let ops = types.iter().map(|&dtype| choose(c, dtype)).collect();
+        let identity = types.iter().map(|&dtype| special(c, dtype)).collect();
+        let fits = |s: &Slot| outside(s) && self.info(*s).size == 1 && self.info(*s).dtype == types[0];
+        let numbers: Vec<Slot> = self.visible.iter().copied().filter(fits).collect();
+        let captured = (!numbers.is_empty() && c.next(2) == 1).then(|| *c.of(&numbers));
+        let division = self.division(c, lanes);
+        let count = division.count(lanes);
+        let outs: Vec<Slot> =
+            types.iter().map(|&dtype| self.define(dtype, count, !dtype.is_float())).collect();
+        self.emit(Step::Combine { outs: outs.clone(), states, ops, identity, captured, division });
+        self.spread(c, outs[0]);
+    }
+
+    /// All lanes, rows or columns of so many. In a region there is room for one result only.
+    fn division(&self, c: &mut Choices<'_>, lanes: u64) -> Division {
+        match c.next(4) {
+            2 if self.region.is_none() => Division::rows(1 + c.next(lanes as usize + 2) as u64),
+            3 if self.region.is_none() => {
+                let whole: Vec<u64> = (1..=lanes.max(3)).filter(|&n| lanes.is_multiple_of(n)).collect();
+                Division::columns(*c.of(&whole))
+            }
+            _ => Division::ALL,
+        }
+    }
+
+    /// Brings results of segments to one of the widths, where others can use them.
+    fn spread(&mut self, c: &mut Choices<'_>, results: Slot) {
+        let SlotInfo { dtype, size, exact, .. } = *self.info(results);
+        if size == 1 || self.sizes.contains(&size) || c.next(4) == 3 {
+            return;
+        }
+        let width = *c.of(&self.sizes);
+        let index = self.index(c, size, width);
+        let out = self.define_like(dtype, exact, &[Some(index)]);
+        self.emit(Step::Gather { out, source: Source::Array(results), index, mask: None });
     }
 
     // ---- memory ----
@@ -371,7 +451,7 @@ impl Resolver {
             self.visible.pop();
             if self.region.is_none() && c.next(4) != 3 {
                 let sum = self.define(dtype, 1, true);
-                self.emit(Step::Reduce { out: sum, op: Op::ReduceSum, arg: out });
+                self.emit(Step::Reduce { out: sum, op: Op::ReduceSum, arg: out, division: Division::ALL });
             }
         }
     }
@@ -508,16 +588,24 @@ impl Resolver {
     }
 
     fn define_like(&mut self, dtype: DType, exact: bool, operands: &[Option<Slot>]) -> Slot {
+        self.define(dtype, self.joint_size(operands), exact)
+    }
+
+    fn joint_size(&self, operands: &[Option<Slot>]) -> u64 {
         let wide = operands.iter().flatten().map(|&s| self.info(s).size).find(|&s| s != 1);
-        self.define(dtype, self.region.or(wide).unwrap_or(1), exact)
+        self.region.or(wide).unwrap_or(1)
     }
 
     fn define(&mut self, dtype: DType, size: u64, exact: bool) -> Slot {
-        let depth = self.blocks.len() as u32 - 1;
-        self.program.slots.push(SlotInfo { dtype, size, exact, depth });
-        let slot = Slot(self.program.slots.len() as u32 - 1);
+        let slot = self.new_slot(dtype, size, exact, None);
         self.visible.push(slot);
         slot
+    }
+
+    fn new_slot(&mut self, dtype: DType, size: u64, exact: bool, local: Option<u32>) -> Slot {
+        let depth = self.blocks.len() as u32 - 1;
+        self.program.slots.push(SlotInfo { dtype, size, exact, depth, local });
+        Slot(self.program.slots.len() as u32 - 1)
     }
 
     fn info(&self, slot: Slot) -> &SlotInfo {
@@ -552,7 +640,7 @@ fn takes(op: Op, dtype: DType) -> bool {
 fn scatters(dtype: DType) -> Vec<Op> {
     let takes = |op: &Op| {
         op.class() == Class::Effect
-            && *op != Op::AtomicInc
+            && !op.gives_old()
             && op.combine().is_none_or(|c| c.result_type(&[dtype, dtype], dtype).is_ok())
     };
     ALL_OPS.iter().copied().filter(takes).collect()

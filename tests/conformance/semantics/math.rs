@@ -5,7 +5,7 @@
 use std::f64::consts::{E, FRAC_PI_2, PI};
 
 use jit_core::dtype::DType;
-use jit_core::op::Op;
+use jit_core::op::{ALL_OPS, Class, Op};
 use jit_core::trace::{Var, if_else};
 
 use super::check::{Column, apply, bits, check, check_expression, column};
@@ -14,7 +14,10 @@ use super::grid::{FLOATS, float_grid};
 use crate::devices::{all, on_each};
 use crate::host::{read, read_bits, upload, upload_bits};
 
-const UNARY: [Op; 5] = [Op::Rsqrt, Op::Sin, Op::Cos, Op::Exp, Op::Ln];
+/// The functions of so many operands.
+fn functions(arity: usize) -> impl Iterator<Item = Op> {
+    ALL_OPS.iter().copied().filter(move |op| op.class() == Class::Math && op.arity() == arity)
+}
 
 /// The grid and arguments that take the cold paths: huge ones, near zeros of the function, near overflow.
 fn arguments(dtype: DType) -> Vec<u64> {
@@ -38,7 +41,7 @@ fn reference(op: Op, dtype: DType, args: &[Column]) -> Column {
 fn functions_have_the_same_bits_everywhere() {
     for dtype in FLOATS {
         let values = bits(dtype, &arguments(dtype));
-        for op in UNARY {
+        for op in functions(1) {
             let args = [values.clone()];
             let expected = reference(op, dtype, &args);
             check(op, &args, &expected);
@@ -47,12 +50,14 @@ fn functions_have_the_same_bits_everywhere() {
 }
 
 #[test]
-fn powers_have_the_same_bits_everywhere() {
+fn functions_of_two_have_the_same_bits_everywhere() {
     for dtype in FLOATS {
         let some: Vec<u64> = arguments(dtype).into_iter().step_by(5).collect();
         let args = super::grid::pairs(dtype, &some);
-        let expected = reference(Op::Pow, dtype, &args);
-        check(Op::Pow, &args, &expected);
+        for op in functions(2) {
+            let expected = reference(op, dtype, &args);
+            check(op, &args, &expected);
+        }
     }
 }
 
@@ -76,7 +81,7 @@ fn reciprocals_are_correctly_rounded() {
 fn f16_functions_are_the_f32_ones_rounded_once() {
     let values = arguments(DType::F16);
     let wide: Vec<u64> = values.iter().map(|&v| encode(DType::F32, decode(DType::F16, v))).collect();
-    for op in UNARY {
+    for op in functions(1) {
         let single = reference(op, DType::F32, &[bits(DType::F32, &wide)]);
         let expected: Vec<u64> =
             single.bits.iter().map(|&v| encode(DType::F16, decode(DType::F32, v))).collect();
@@ -94,6 +99,29 @@ fn values_that_are_known() {
     check(Op::Rsqrt, &[column(&[4.0, 0.0, -0.0, -1.0, inf])], &column(&[0.5, inf, -inf, nan, 0.0]));
     let (x, y) = ([2.0, nan, 1.0, -2.0, -2.0, 0.0, -8.0], [10.0, 0.0, nan, 3.0, 0.5, -1.0, -inf]);
     check(Op::Pow, &[column(&x), column(&y)], &column(&[1024.0, 1.0, 1.0, -8.0, nan, inf, 0.0]));
+    check(Op::Tan, &[column(&[0.0, -0.0, inf])], &column(&[0.0, -0.0, nan]));
+    check(Op::Asin, &[column(&[1.0, -1.0, -0.0, 2.0])], &column(&[FRAC_PI_2, -FRAC_PI_2, -0.0, nan]));
+    check(Op::Acos, &[column(&[1.0, -1.0, 0.0, -2.0])], &column(&[0.0, PI, FRAC_PI_2, nan]));
+    check(Op::Atan, &[column(&[inf, -inf, -0.0])], &column(&[FRAC_PI_2, -FRAC_PI_2, -0.0]));
+    let (y, x) =
+        ([0.0, -0.0, 0.0, -0.0, 1.0, -1.0, inf, -inf, nan], [1.0, 1.0, -1.0, -0.0, 0.0, -0.0, inf, 2.0, 1.0]);
+    let angles = [0.0, -0.0, PI, -PI, FRAC_PI_2, -FRAC_PI_2, PI / 4.0, -FRAC_PI_2, nan];
+    check(Op::Atan2, &[column(&y), column(&x)], &column(&angles));
+    check(Op::Sinh, &[column(&[0.0, -0.0, inf, -1000.0])], &column(&[0.0, -0.0, inf, -inf]));
+    check(Op::Cosh, &[column(&[0.0, -0.0, -inf, 1000.0])], &column(&[1.0, 1.0, inf, inf]));
+    check(Op::Tanh, &[column(&[-0.0, inf, -inf, 100.0])], &column(&[-0.0, 1.0, -1.0, 1.0]));
+    check(Op::Asinh, &[column(&[-0.0, inf, -inf])], &column(&[-0.0, inf, -inf]));
+    check(Op::Acosh, &[column(&[1.0, inf, 0.5])], &column(&[0.0, inf, nan]));
+    check(Op::Atanh, &[column(&[-0.0, 1.0, -1.0, 2.0])], &column(&[-0.0, inf, -inf, nan]));
+    check(Op::Exp2, &[column(&[3.0, -1.0, inf, -inf, -2000.0])], &column(&[8.0, 0.5, inf, 0.0, 0.0]));
+    check(Op::ExpM1, &[column(&[-0.0, inf, -inf, -1000.0])], &column(&[-0.0, inf, -1.0, -1.0]));
+    check(Op::Log2, &[column(&[8.0, 0.0, -1.0, inf])], &column(&[3.0, -inf, nan, inf]));
+    check(Op::Log10, &[column(&[1000.0, 0.0, -1.0, inf])], &column(&[3.0, -inf, nan, inf]));
+    check(Op::Ln1p, &[column(&[-0.0, -1.0, -2.0, inf])], &column(&[-0.0, -inf, nan, inf]));
+    check(Op::Cbrt, &[column(&[27.0, -8.0, -0.0, -inf])], &column(&[3.0, -2.0, -0.0, -inf]));
+    check(Op::Hypot, &[column(&[3.0, nan, -0.0]), column(&[-4.0, -inf, 0.0])], &column(&[5.0, inf, 0.0]));
+    check(Op::Erf, &[column(&[-0.0, inf, -10.0])], &column(&[-0.0, 1.0, -1.0]));
+    check(Op::Erfc, &[column(&[-0.0, inf, -10.0])], &column(&[1.0, 0.0, 2.0]));
 }
 
 #[test]

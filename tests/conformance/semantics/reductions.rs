@@ -17,7 +17,7 @@ use crate::host::{lit, read, read_bits, upload, upload_bits};
 const SIZES: [usize; 13] = [1, 2, 3, 64, 127, 128, 129, 1023, 1024, 1025, 2049, 5000, 100_003];
 
 /// The rule, written from its definition: chunks, 128 accumulators in each, halving, and again.
-fn by_rule<T: Copy>(values: &[T], filler: T, combine: impl Fn(T, T) -> T + Copy) -> T {
+pub(super) fn by_rule<T: Copy>(values: &[T], filler: T, combine: impl Fn(T, T) -> T + Copy) -> T {
     let mut chunk = 1024;
     while chunk < 65536 && chunk * 4096 < values.len() {
         chunk *= 2;
@@ -76,7 +76,7 @@ fn check(op: Op, values: &Column, expected: u64) {
 }
 
 /// Numbers of both signs whose magnitudes span about 2^20, so that sums depend on their order.
-fn numbers(n: usize) -> impl Iterator<Item = f64> {
+pub(super) fn numbers(n: usize) -> impl Iterator<Item = f64> {
     (0..n as u64).map(|k| {
         let mixed = (k + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let fraction = (mixed >> 40) as f64 / f64::from(1 << 23) - 1.0;

@@ -218,6 +218,7 @@ methods! {
     floor() Floor;
     copysign(sign) CopySign;
     mul_hi(other) MulHi;
+    max(other) Max;
     eq(other) Eq;
     ne(other) Ne;
     lt(other) Lt;

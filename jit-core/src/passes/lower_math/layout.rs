@@ -30,8 +30,13 @@ impl Layout {
         1.5 * (1i64 << self.mantissa) as f64
     }
 
-    fn shifter_bits(self) -> i64 {
+    pub(super) fn shifter_bits(self) -> i64 {
         (self.bias + self.mantissa) << self.mantissa | 1 << (self.mantissa - 1)
+    }
+
+    /// x^2 for an x below this is at most a quarter of the last bit of 1.
+    pub(super) fn negligible(self) -> f64 {
+        power_of_two(-(self.mantissa + 3) / 2)
     }
 
     /// The bits of sqrt(1/2) in this format, as an integer.

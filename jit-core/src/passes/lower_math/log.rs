@@ -7,7 +7,7 @@ use crate::dtype::DType;
 
 /// (ln(1 + f) - f + f^2 / 2) / f^3 on the range of f, interpolated at Chebyshev nodes; the relative error of
 /// ln(1 + f) is 2^-28.4.
-const P_F32: [f64; 9] = [
+pub(super) const P_F32: [f64; 9] = [
     0.333_333_311_800_300_46,
     -0.249_999_969_579_508_82,
     0.200_007_157_488_921,
@@ -20,7 +20,7 @@ const P_F32: [f64; 9] = [
 ];
 
 /// The coefficients Lg1 to Lg7 of fdlibm's `e_log.c`.
-const LG: [f64; 7] = [
+pub(super) const LG: [f64; 7] = [
     6.666_666_666_666_735e-1,
     3.999_999_999_940_942e-1,
     2.857_142_874_366_239e-1,

@@ -1,8 +1,8 @@
 //! Replaces mathematical functions by primitive ops, the same for every backend: so all of them compute
 //! equal bits, and accuracy is a property of this pass alone.
 //!
-//! Every `rsqrt`, `recip`, `sin`, `cos`, `exp`, `ln` and `pow` in any block becomes a sequence of lane ops, with
-//! `lookup`s and `if_any` blocks for what is rarely needed; its result keeps its value number, so no use changes.
+//! Every op of [`Class::Math`] in any block becomes a sequence of lane ops, with `lookup`s and `if_any` blocks for what is
+//! rarely needed; its result keeps its value number, so no use changes.
 //! f16 goes through f32 and is rounded once more. All special cases are those of C and IEEE 754.
 //!
 //! The sequences are *not* yet free of common subexpressions across functions (`sin` and `cos` of one angle share
@@ -13,11 +13,16 @@
 #![doc = include_str!("accuracy.md")]
 
 mod emit;
+mod erf;
 mod exp;
+mod hyperbolic;
+mod inverse_trig;
 mod layout;
 mod log;
+mod log_sum;
 mod payne_hanek;
 mod pow;
+mod roots;
 mod special;
 #[cfg(test)]
 mod tests;
@@ -92,6 +97,26 @@ fn lower_wide<'e>(op: Op, args: &[Expr<'e>], domain: Domain) -> Expr<'e> {
         (Op::Exp, &[x]) => exp::exp(x),
         (Op::Ln, &[x]) => log::ln(x),
         (Op::Pow, &[x, y]) => pow::pow(x, y),
+        (Op::Tan, &[x]) => trig::tan(x, domain),
+        (Op::Asin, &[x]) => inverse_trig::asin(x),
+        (Op::Acos, &[x]) => inverse_trig::acos(x),
+        (Op::Atan, &[x]) => inverse_trig::atan(x),
+        (Op::Atan2, &[y, x]) => inverse_trig::atan2(y, x),
+        (Op::Sinh, &[x]) => hyperbolic::sinh(x),
+        (Op::Cosh, &[x]) => hyperbolic::cosh(x),
+        (Op::Tanh, &[x]) => hyperbolic::tanh(x),
+        (Op::Asinh, &[x]) => log_sum::asinh(x),
+        (Op::Acosh, &[x]) => log_sum::acosh(x),
+        (Op::Atanh, &[x]) => log_sum::atanh(x),
+        (Op::Exp2, &[x]) => exp::exp2(x),
+        (Op::ExpM1, &[x]) => exp::exp_m1(x),
+        (Op::Log2, &[x]) => log_sum::log2(x),
+        (Op::Log10, &[x]) => log_sum::log10(x),
+        (Op::Ln1p, &[x]) => log_sum::ln_1p(x),
+        (Op::Cbrt, &[x]) => roots::cbrt(x),
+        (Op::Hypot, &[x, y]) => roots::hypot(x, y),
+        (Op::Erf, &[x]) => erf::erf(x),
+        (Op::Erfc, &[x]) => erf::erfc(x),
         (other, _) => panic!("`{}` is no mathematical function", other.name()),
     }
 }

@@ -25,6 +25,26 @@ FUNCTIONS = {
     "exp": mpmath.exp,
     "ln": mpmath.log,
     "pow": mpmath.power,
+    "tan": mpmath.tan,
+    "asin": mpmath.asin,
+    "acos": mpmath.acos,
+    "atan": mpmath.atan,
+    "atan2": mpmath.atan2,
+    "sinh": mpmath.sinh,
+    "cosh": mpmath.cosh,
+    "tanh": mpmath.tanh,
+    "asinh": mpmath.asinh,
+    "acosh": mpmath.acosh,
+    "atanh": mpmath.atanh,
+    "exp2": lambda x: mpf(2) ** x,
+    "exp_m1": mpmath.expm1,
+    "log2": lambda x: mpmath.log(x) / mpmath.ln2,
+    "log10": mpmath.log10,
+    "ln_1p": mpmath.log1p,
+    "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
+    "hypot": mpmath.hypot,
+    "erf": mpmath.erf,
+    "erfc": mpmath.erfc,
 }
 
 
@@ -120,6 +140,77 @@ many(
 )
 many("rsqrt", lambda: log_uniform(5e-324, 1.79e308), lambda: rng.uniform(0.5, 4))
 many("recip", lambda: log_uniform(5e-309, 1.79e308), lambda: rng.uniform(0.5, 4))
+
+many(
+    "tan",
+    lambda: signed(rng.uniform(0, 0.8)),
+    lambda: signed(rng.uniform(0, 100)),
+    lambda: signed(log_uniform(1e-300, 1.0)),
+    lambda: signed(log_uniform(1.0, 2.0**30)),
+    lambda: signed(log_uniform(2.0**30, 1.79e308)),
+    near_multiple,
+)
+for offset in range(-2, 3):
+    emit("tan", (6381956970095103.0 + offset) * 2.0**797)
+
+
+def near_one():
+    return 1.0 - rng.uniform(1, 2) * 2.0 ** -rng.randint(3, 51)
+
+
+def small():
+    return signed(log_uniform(5e-324, 0.1))
+
+
+def two_of_similar_size():
+    x = signed(log_uniform(1e-307, 1e307))
+    return x, signed(abs(x) * 2.0 ** rng.uniform(-3, 3))
+
+
+for name in ("asin", "acos", "atanh"):
+    many(name, lambda: rng.uniform(-1, 1), lambda: rng.uniform(-0.6, 0.6), lambda: signed(near_one()), small)
+many("atan", lambda: rng.uniform(-1, 1), lambda: rng.uniform(-8, 8), lambda: signed(log_uniform(1, 1e300)), small)
+for name in ("atan2", "hypot"):
+    many(
+        name,
+        lambda: (rng.uniform(-4, 4), rng.uniform(-4, 4)),
+        two_of_similar_size,
+        lambda: (signed(log_uniform(5e-324, 1e-307)), signed(log_uniform(5e-324, 1e-307))),
+        lambda: (signed(log_uniform(1e300, 1.7e308)), signed(log_uniform(1e300, 1.7e308))),
+        lambda: (signed(log_uniform(1e-300, 1e300)), signed(log_uniform(1e-300, 1e300))),
+    )
+for name in ("sinh", "cosh"):
+    many(name, lambda: rng.uniform(-710.4, 710.4), lambda: rng.uniform(-1.5, 1.5), lambda: rng.uniform(-25, 25), small)
+many("tanh", lambda: rng.uniform(-1, 1), lambda: rng.uniform(-20, 20), lambda: rng.uniform(-0.4, 0.4), small)
+many("asinh", lambda: rng.uniform(-3, 3), lambda: signed(log_uniform(1e-3, 1e12)), lambda: signed(log_uniform(1, 1.7e308)), small)
+many(
+    "acosh",
+    lambda: rng.uniform(1, 3),
+    lambda: 1.0 + rng.uniform(1, 2) * 2.0 ** -rng.randint(3, 51),
+    lambda: log_uniform(1, 1e12),
+    lambda: log_uniform(1, 1.7e308),
+)
+many("exp2", lambda: rng.uniform(-1022, 1024), lambda: rng.uniform(-1075, -1022), lambda: rng.uniform(-1, 1), small)
+many("exp_m1", lambda: rng.uniform(-40, 709.7), lambda: rng.uniform(-1, 1), lambda: rng.uniform(30, 45), small)
+for name in ("log2", "log10"):
+    many(
+        name,
+        lambda: log_uniform(2.3e-308, 1.79e308),
+        lambda: log_uniform(5e-324, 2.2e-308),
+        lambda: rng.uniform(0.5, 2),
+        lambda: 1.0 + signed(rng.uniform(1, 2) * 2.0 ** -rng.randint(3, 51)),
+    )
+many(
+    "ln_1p",
+    lambda: rng.uniform(-0.5, 1),
+    lambda: log_uniform(1e-3, 1e20),
+    lambda: -near_one(),
+    lambda: log_uniform(1, 1.7e308),
+    small,
+)
+many("cbrt", lambda: signed(log_uniform(5e-324, 1.7e308)), lambda: rng.uniform(-8, 8), lambda: signed(log_uniform(5e-324, 2.2e-308)))
+many("erf", lambda: rng.uniform(-1, 1), lambda: rng.uniform(-6, 6), lambda: rng.uniform(-2, 2), small)
+many("erfc", lambda: rng.uniform(-1, 1), lambda: rng.uniform(-6, 27.2), lambda: rng.uniform(26.5, 27.2), lambda: rng.uniform(0, 4), small)
 
 # The arguments on which the functions erred most, of about 100,000 made as above.
 HARD = {

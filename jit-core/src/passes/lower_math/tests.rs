@@ -43,7 +43,7 @@ fn evaluate(program: &Program, operands: &[Vec<u64>]) -> Vec<u64> {
     memory.push(vec![0; lanes * out_size]);
     let args: Vec<Arg> =
         memory.iter_mut().map(|m| Arg::Memory { ptr: m.as_mut_ptr(), len: lanes as u64 }).collect();
-    let launch = Launch { args: &args, lanes: lanes as u64, base: 0 };
+    let launch = Launch { args: &args, lanes: lanes as u64, segment: 0, base: 0 };
     // SAFETY: each argument is memory of `lanes` elements of its parameter's size that outlives the call.
     unsafe { interp::run(program, &launch) };
     let element = |chunk: &[u8]| {

@@ -1,4 +1,4 @@
-//! Sine and cosine.
+//! Sine, cosine and tangent.
 //!
 //! x = k pi/2 + (r - w) with |r| <= pi/4 and w a small remainder, so that the rounding of r costs nothing; then the
 //! polynomials for sin and cos on that range, of which k chooses one and its sign.
@@ -71,16 +71,58 @@ pub(super) fn cos(x: Expr<'_>, domain: Domain) -> Expr<'_> {
     sin_quarters_on(x, 1, domain)
 }
 
-/// sin(x + quarters * pi/2).
-fn sin_quarters_on(x: Expr<'_>, quarters: i64, domain: Domain) -> Expr<'_> {
-    let c = if x.dtype() == DType::F32 { F32 } else { F64 };
-    let [r, w, k] = x.emitter().once_per_angle(x, || {
-        let near = reduce_near(x, &c);
+/// The tangent: the quotient of sine and cosine of the reduced angle, each as a sum of two floats.
+pub(super) fn tan(x: Expr<'_>, domain: Domain) -> Expr<'_> {
+    let c = Constants::of(x);
+    let [r, w, k] = reduce(x, &c, domain);
+    let square = r * r;
+    // sin = r - tail.
+    let tail = (r * square).mul_add(square.polynomial(c.sin), w);
+    let sin = r - tail;
+    let sin_low = (r - sin) - tail;
+    // cos = 1 - r^2 / 2 + rest, where the first two terms are had to twice the precision.
+    let half_r = r * 0.5;
+    let half_square = half_r * r;
+    let one = r.float(1.0);
+    let start = one - half_square;
+    let start_low = (one - start) - half_square - half_r.mul_add(r, -half_square);
+    let rest = (square * square).mul_add(square.polynomial(&c.cos[1..]), r.mul_add(w, start_low));
+    let cos = start + rest;
+    let cos_low = rest - (cos - start);
+    // Every odd quarter turn: tan(x + pi/2) = -cos x / sin x.
+    let odd = (k & 1).ne(0);
+    let top = odd.select(-cos, sin);
+    let top_low = odd.select(-cos_low, sin_low);
+    let bottom = odd.select(sin, cos);
+    let bottom_low = odd.select(sin_low, cos_low);
+    let quotient = top / bottom;
+    let residual = top_low - quotient.mul_add(bottom_low, quotient.mul_add(bottom, -top));
+    let result = quotient + residual / bottom;
+    // For the sign of zero, and since the residual of a denormal number says nothing.
+    x.abs().lt(x.layout().negligible()).select(x, result)
+}
+
+impl Constants {
+    fn of(x: Expr<'_>) -> Constants {
+        if x.dtype() == DType::F32 { F32 } else { F64 }
+    }
+}
+
+/// r, w and an integer whose low bits are k.
+fn reduce<'e>(x: Expr<'e>, c: &Constants, domain: Domain) -> [Expr<'e>; 3] {
+    x.emitter().once_per_angle(x, || {
+        let near = reduce_near(x, c);
         match domain {
             Domain::FromF16 => near,
             Domain::Whole => x.abs().gt(c.limit).if_any(near, || reduce_far(x)),
         }
-    });
+    })
+}
+
+/// sin(x + quarters * pi/2).
+fn sin_quarters_on(x: Expr<'_>, quarters: i64, domain: Domain) -> Expr<'_> {
+    let c = Constants::of(x);
+    let [r, w, k] = reduce(x, &c, domain);
     let square = r * r;
     // Written so that each term of sin(-0) is a zero of the sign that the sum needs.
     let sin = r - (r * square).mul_add(square.polynomial(c.sin), w);

@@ -43,9 +43,11 @@ impl Resolver {
             });
         }
 
-        let (outer, mark) = (self.region, self.visible.len());
+        let arrays = self.some_locals(c, width);
+        let (outer, mark) = (self.region, self.mark());
         self.region = Some(width);
         self.blocks.push(Vec::new());
+        let array_params = self.define_locals(&arrays, width);
         let params: Vec<Slot> = init
             .iter()
             .map(|&s| {
@@ -63,10 +65,12 @@ impl Resolver {
             going = self.apply(Op::And, DType::Bool, vec![going, also]);
         }
         let steps = self.blocks.pop().expect("the condition");
-        let condition = Block { params: params.clone(), steps, yields: vec![going] };
+        let all: Vec<Slot> = params.iter().chain(&array_params).copied().collect();
+        let condition = Block { params: all.clone(), steps, yields: vec![going] };
 
-        self.visible.truncate(mark);
+        self.leave(mark);
         self.visible.extend(&params);
+        self.locals.extend(&array_params);
         self.blocks.push(Vec::new());
         moves[1].iter().for_each(|m| self.step(m));
         let mut next = Vec::new();
@@ -85,11 +89,17 @@ impl Resolver {
                 }
             });
         }
+        for &array in &array_params {
+            let after = self.local_like(c, array, width);
+            next.push(after);
+        }
         let steps = self.blocks.pop().expect("the body");
-        let body = Block { params, steps, yields: next };
-        self.visible.truncate(mark);
+        let body = Block { params: all, steps, yields: next };
+        self.leave(mark);
         self.region = outer;
-        let results = self.results(&condition.params, width);
+        let mut results = self.results(&params, width);
+        results.extend(self.define_locals(&arrays, width));
+        init.extend(&arrays);
         self.emit(Step::Loop { init, blocks: [condition, body], results });
     }
 
@@ -103,32 +113,63 @@ impl Resolver {
             let compare = *c.of(&[Op::Lt, Op::Eq, Op::Ne, Op::Ge]);
             self.apply(compare, DType::Bool, vec![wide, other])
         };
-        let arguments: Vec<Slot> = (0..c.next(3)).map(|_| self.any(c, width)).collect();
-        let (outer, mark) = (self.region, self.visible.len());
+        let mut arguments: Vec<Slot> = (0..c.next(3)).map(|_| self.any(c, width)).collect();
+        let scalars = arguments.len();
+        arguments.extend(self.some_locals(c, width));
+        let (outer, mark) = (self.region, self.mark());
         self.region = Some(width);
         let mut types: Option<Vec<DType>> = None;
+        let mut arrays: Option<Vec<Slot>> = None;
         let blocks = [0, 1].map(|side| {
-            self.visible.truncate(mark);
+            self.leave(mark);
             self.blocks.push(Vec::new());
-            let params: Vec<Slot> = arguments
+            let mut params: Vec<Slot> = arguments[..scalars]
                 .iter()
                 .map(|&s| {
                     let SlotInfo { dtype, exact, .. } = *self.info(s);
                     self.define(dtype, width, exact)
                 })
                 .collect();
+            params.extend(self.define_locals(&arguments[scalars..], width));
             moves[side].iter().for_each(|m| self.step(m));
-            let yields: Vec<Slot> = match &types {
+            let mut yields: Vec<Slot> = match &types {
                 None => (0..1 + c.next(3)).map(|_| self.any(c, width)).collect(),
                 Some(types) => types.clone().into_iter().map(|d| self.operand(c, d, width)).collect(),
             };
             types.get_or_insert_with(|| yields.iter().map(|&s| self.info(s).dtype).collect());
+            match &arrays {
+                None => {
+                    let given = self.some_locals(c, width);
+                    yields.extend(&given);
+                    arrays = Some(given);
+                }
+                Some(arrays) => {
+                    for &array in &arrays.clone() {
+                        let other = self.local_like(c, array, width);
+                        yields.push(other);
+                    }
+                }
+            }
             Block { params, steps: self.blocks.pop().expect("a side"), yields }
         });
-        self.visible.truncate(mark);
+        self.leave(mark);
         self.region = outer;
-        let results = self.results(&blocks[0].yields, width);
+        let arrays = arrays.expect("a side was made");
+        let values = blocks[0].yields.len() - arrays.len();
+        let mut results = self.results(&blocks[0].yields[..values], width);
+        results.extend(self.define_locals(&arrays, width));
         self.emit(Step::If { condition, arguments, blocks, results });
+    }
+
+    /// How much can be named here.
+    fn mark(&self) -> (usize, usize) {
+        (self.visible.len(), self.locals.len())
+    }
+
+    /// Forgets what a block defined.
+    fn leave(&mut self, (visible, locals): (usize, usize)) {
+        self.visible.truncate(visible);
+        self.locals.truncate(locals);
     }
 
     pub(super) fn results(&mut self, like: &[Slot], width: u64) -> Vec<Slot> {
