@@ -74,6 +74,22 @@ impl<T: Element> Buffer<T> {
         self.var.set(&value.operand());
     }
 
+    /// Writes an array (or one element for all) over the elements, in place where nobody holds the version before.
+    ///
+    /// # Panics
+    /// If size or device differ.
+    #[track_caller]
+    pub fn assign(&self, value: impl Operand<T>) {
+        let value = value.operand();
+        let (own, size) = (self.var.size(), value.size());
+        assert!(
+            size == own || size == 1,
+            "`assign` of {size} elements to a buffer of {own}; sizes must be equal, or 1"
+        );
+        let lanes = Var::counter(self.var.device(), DType::U64, own);
+        self.var.scatter(Op::Scatter, &value, &lanes, None);
+    }
+
     /// Writes one element.
     ///
     /// # Errors

@@ -66,6 +66,19 @@ impl<R: Real> Complex<R> {
         R::select(&(re.is_infinite() | im.is_infinite()), R::lit(f64::INFINITY), length)
     }
 
+    /// The angle to the positive real axis, in -pi..=pi; the signs of zeros count as in [`Real::atan2`].
+    #[track_caller]
+    pub fn arg(&self) -> R {
+        self.im.atan2(self.re.clone())
+    }
+
+    /// The principal logarithm: the logarithm of the magnitude, and the angle.
+    #[must_use]
+    #[track_caller]
+    pub fn ln(&self) -> Complex<R> {
+        Complex { re: self.abs().ln(), im: self.arg() }
+    }
+
     /// e to the power z.
     #[must_use]
     #[track_caller]

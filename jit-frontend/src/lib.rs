@@ -96,7 +96,7 @@ pub mod traverse;
 mod tree;
 mod vector;
 
-pub use array::{Array, Mask};
+pub use array::{Array, HostCopy, Mask};
 pub use buffer::Buffer;
 pub use complex::Complex;
 pub use control::{Lanes, Loop, if_else, while_loop};

@@ -74,9 +74,45 @@ impl<T: Element> Array<T> {
             self.scatter_masked(value, places.element(k), &places.mask);
         }
     }
+
+    /// [`scatter_packet`](Self::scatter_packet) where the mask is true.
+    ///
+    /// # Panics
+    /// As [`scatter_packet`](Self::scatter_packet).
+    #[track_caller]
+    pub fn scatter_packet_masked<const N: usize, I: Int>(
+        &mut self,
+        values: &[Array<T>; N],
+        index: impl Operand<I>,
+        mask: impl Operand<bool>,
+    ) {
+        let lanes = self.as_var().lane_count();
+        let places = Places::new(N, &index.operand(), &lanes, Some(&mask.operand()));
+        for (k, value) in values.iter().enumerate() {
+            self.scatter_masked(value, places.element(k), &places.mask);
+        }
+    }
 }
 
 impl<T: Num> Array<T> {
+    /// [`scatter_add_packet`](Self::scatter_add_packet) where the mask is true.
+    ///
+    /// # Panics
+    /// As [`scatter_packet`](Self::scatter_packet).
+    #[track_caller]
+    pub fn scatter_add_packet_masked<const N: usize, I: Int>(
+        &mut self,
+        values: &[Array<T>; N],
+        index: impl Operand<I>,
+        mask: impl Operand<bool>,
+    ) {
+        let lanes = self.as_var().lane_count();
+        let places = Places::new(N, &index.operand(), &lanes, Some(&mask.operand()));
+        for (k, value) in values.iter().enumerate() {
+            self.scatter_add_masked(value, places.element(k), &places.mask);
+        }
+    }
+
     /// Adds packets to those at indices.
     ///
     /// # Panics
@@ -130,6 +166,23 @@ impl<T: Element> Buffer<T> {
             self.scatter_masked(value, places.element(k), &places.mask);
         }
     }
+
+    /// [`scatter_packet`](Self::scatter_packet) where the mask is true.
+    ///
+    /// # Panics
+    /// As [`scatter_packet`](Self::scatter_packet).
+    #[track_caller]
+    pub fn scatter_packet_masked<const N: usize, I: Int>(
+        &self,
+        values: &[Array<T>; N],
+        index: impl Operand<I>,
+        mask: impl Operand<bool>,
+    ) {
+        let places = Places::new(N, &index.operand(), &self.var().lane_count(), Some(&mask.operand()));
+        for (k, value) in values.iter().enumerate() {
+            self.scatter_masked(value, places.element(k), &places.mask);
+        }
+    }
 }
 
 impl<T: Num> Buffer<T> {
@@ -140,6 +193,23 @@ impl<T: Num> Buffer<T> {
     #[track_caller]
     pub fn scatter_add_packet<const N: usize, I: Int>(&self, values: &[Array<T>; N], index: impl Operand<I>) {
         let places = Places::new(N, &index.operand(), &self.var().lane_count(), None);
+        for (k, value) in values.iter().enumerate() {
+            self.scatter_add_masked(value, places.element(k), &places.mask);
+        }
+    }
+
+    /// [`scatter_add_packet`](Self::scatter_add_packet) where the mask is true.
+    ///
+    /// # Panics
+    /// As [`scatter_packet`](Self::scatter_packet).
+    #[track_caller]
+    pub fn scatter_add_packet_masked<const N: usize, I: Int>(
+        &self,
+        values: &[Array<T>; N],
+        index: impl Operand<I>,
+        mask: impl Operand<bool>,
+    ) {
+        let places = Places::new(N, &index.operand(), &self.var().lane_count(), Some(&mask.operand()));
         for (k, value) in values.iter().enumerate() {
             self.scatter_add_masked(value, places.element(k), &places.mask);
         }

@@ -114,12 +114,12 @@ impl<T: Element> Array<T> {
             return only.clone();
         }
         let device = parts.iter().find_map(|part| part.device());
-        let device = device.unwrap_or_else(|| {
+        let Some(device) = device else {
             panic!(
                 "`concat` of {} parts that have no device; make one with `Array::full(.., &device)`",
                 parts.len()
-            )
-        });
+            );
+        };
         let total = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(part.len()));
         let total = total.expect("arrays in memory together have fewer than 2^64 elements");
         let mut joined = Array::zeros(total, &device);
@@ -146,13 +146,12 @@ impl<T: Element> Array<T> {
         wide: impl FnOnce(Array<u64>) -> Array<u64>,
         narrow: impl FnOnce(Array<u32>) -> Array<u32>,
     ) -> Array<T> {
-        let device = self.device().unwrap_or_else(|| {
+        let Some(device) = self.device() else {
             panic!(
                 "a literal that has no device is one element; make {total} with `Array::full(.., &device)`"
-            )
-        });
-        if self.len() == 1 && self.is_evaluated() && self.var.literal_bits().is_some() {
-            let bits = self.var.literal_bits().expect("it was just there");
+            );
+        };
+        if let Some(bits) = self.var.literal_bits().filter(|_| self.len() == 1) {
             return Array::full(T::from_bits(bits), total, &device);
         }
         if u32::try_from(total.max(self.len())).is_ok() {
@@ -233,11 +232,11 @@ impl<T: Int + Num> Array<T> {
     /// On a literal that has no device, and on a value that each lane of an open loop or branch has for itself.
     #[track_caller]
     pub fn histogram(&self, bins: usize) -> Array<u32> {
-        let device = self.device().unwrap_or_else(|| {
+        let Some(device) = self.device() else {
             panic!(
                 "`histogram` of a literal that has no device; make the array with `Array::full(.., &device)`"
-            )
-        });
+            );
+        };
         let mut counts = Array::zeros(bins, &device);
         counts.scatter_add(1, self);
         counts
@@ -256,6 +255,8 @@ fn fits_u32(op: &str, var: &Var) {
 
 #[track_caller]
 fn product(op: &str, len: usize, n: usize) -> usize {
-    len.checked_mul(n)
-        .unwrap_or_else(|| panic!("`{op}`: {len} elements {n} times are more than there can be"))
+    match len.checked_mul(n) {
+        Some(total) => total,
+        None => panic!("`{op}`: {len} elements {n} times are more than there can be"),
+    }
 }

@@ -87,6 +87,26 @@ impl<R: Real> Quaternion<R> {
         t.mul_add(&Vec3::splat(self.w.clone()), p) + self.v.cross(&t)
     }
 
+    /// The rotation at `t` in 0..=1 on the shorter way from `self` to `other`, both of length 1, at constant speed
+    /// (K. Shoemake, *Animating rotation with quaternion curves*, SIGGRAPH 1985). Where the two are nearly the same it
+    /// interpolates linearly and normalizes, which differs by less than rounding.
+    #[must_use]
+    #[track_caller]
+    pub fn slerp(&self, other: &Quaternion<R>, t: &R) -> Quaternion<R> {
+        let cosine = self.dot(other);
+        // Both signs of a quaternion are the same rotation; one of them is near.
+        let other = other.scale(&R::lit(1.0).copysign(cosine.clone()));
+        let cosine = cosine.abs();
+        let rest = R::lit(1.0) - t.clone();
+        let near = cosine.gt(R::lit(0.9995));
+        let linear = (self.scale(&rest) + other.scale(t)).normalize();
+        // Half the angle is accurate also where the cosine is near 1.
+        let angle = R::select(&near, R::lit(1.0), cosine).acos();
+        let sine = R::select(&near, R::lit(1.0), angle.sin());
+        let [from, to] = [rest, t.clone()].map(|part| (part * angle.clone()).sin() / sine.clone());
+        Quaternion::select(&near, linear, self.scale(&from) + other.scale(&to))
+    }
+
     /// The matrix that rotates as this quaternion of length 1.
     #[track_caller]
     pub fn to_matrix(&self) -> Matrix<R, 3, 3> {

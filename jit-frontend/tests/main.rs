@@ -11,6 +11,7 @@ mod memory;
 mod operators;
 mod overflow;
 mod packets;
+mod permute;
 mod places;
 mod random;
 mod real;

@@ -38,6 +38,14 @@ fn complex_values() {
     assert_eq!(c(3.0, 4.0).norm_squared(), 25.0);
     let e = Complex::new(0.0, std::f64::consts::PI).exp();
     assert!(near(e.re, -1.0) && near(e.im, 0.0));
+    assert!(
+        near(c(-1.0, 0.0).arg(), std::f64::consts::PI) && near(c(-1.0, -0.0).arg(), -std::f64::consts::PI)
+    );
+    assert!(near(c(2.0, 2.0).arg(), std::f64::consts::FRAC_PI_4));
+    let l = c(-3.0, 4.0).ln();
+    assert!(near(l.re, 5f64.ln()) && near(l.im, 4f64.atan2(-3.0)));
+    let back = l.exp();
+    assert!(near(back.re, -3.0) && near(back.im, 4.0));
 }
 
 #[test]
@@ -135,6 +143,21 @@ fn rotations() {
 }
 
 /// Values of a structure go through loops.
+#[test]
+fn the_way_between_two_rotations() {
+    let about_z = |angle: f64| Quaternion::from_axis_angle(&Vec3::new(0.0, 0.0, 1.0), &angle);
+    let same = |a: Quaternion<f64>, b: &Quaternion<f64>| near(a.dot(b).abs(), 1.0);
+    let (from, to) = (about_z(0.2), about_z(1.4));
+    for t in [0.0, 0.25, 0.5, 1.0] {
+        assert!(same(from.slerp(&to, &t), &about_z(0.2 + 1.2 * t)), "{t}");
+        // The other sign is the same rotation, and the way there is as short.
+        assert!(same(from.slerp(&to.scale(&-1.0), &t), &about_z(0.2 + 1.2 * t)), "{t}");
+    }
+    let near_by = from.slerp(&about_z(0.2 + 1e-9), &0.5);
+    assert!(same(near_by.clone(), &from) && near(near_by.length(), 1.0));
+    assert!(near(from.slerp(&from, &0.3).length(), 1.0), "no division by zero");
+}
+
 #[test]
 fn loops_carry_structures() {
     on_each(|dev| {

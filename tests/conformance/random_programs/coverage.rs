@@ -54,7 +54,7 @@ impl Coverage {
 
     /// The op of programs that is used least, and how often.
     pub(crate) fn rarest(&self) -> (Op, usize) {
-        let of_programs = |op: &Op| !matches!(op.class(), Class::Trace | Class::Kernel | Class::Across);
+        let of_programs = |op: &Op| !matches!(op.class(), Class::Trace | Class::Kernel);
         let counts = ALL_OPS.iter().copied().filter(of_programs);
         let count = |op| self.ops.get(&op).copied().unwrap_or(0);
         counts.map(|op| (op, count(op))).min_by_key(|&(_, n)| n).expect("some op")

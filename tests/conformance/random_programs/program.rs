@@ -144,6 +144,20 @@ pub(crate) enum Step {
         index: Slot,
         mask: Option<Slot>,
     },
+    /// Without an expected value: whatever is there is exchanged.
+    Exchange {
+        out: Slot,
+        place: Place,
+        expected: Option<Slot>,
+        value: Slot,
+        index: Slot,
+        mask: Option<Slot>,
+    },
+    Across {
+        out: Slot,
+        across: Across,
+        arg: Slot,
+    },
     LocalZeros {
         out: Slot,
     },
@@ -209,6 +223,26 @@ pub(crate) enum Step {
     },
 }
 
+/// What a builtin does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Across {
+    Scan { combine: Op, exclusive: bool, reverse: bool, length: Option<u64> },
+    Sort,
+    Argsort(DType),
+    Compress(DType, Option<u64>),
+}
+
+impl Across {
+    fn op(self) -> Op {
+        match self {
+            Across::Scan { .. } => Op::Scan,
+            Across::Sort => Op::Sort,
+            Across::Argsort(_) => Op::Argsort,
+            Across::Compress(..) => Op::Compress,
+        }
+    }
+}
+
 impl Step {
     /// The op of the table that it is, if it is one.
     pub(crate) fn op(&self) -> Option<Op> {
@@ -220,6 +254,9 @@ impl Step {
             Step::Combine { .. } => Op::Reduce,
             Step::Gather { .. } => Op::Gather,
             Step::AtomicInc { .. } => Op::AtomicInc,
+            Step::Exchange { expected: None, .. } => Op::Exchange,
+            Step::Exchange { .. } => Op::CompareExchange,
+            Step::Across { across, .. } => across.op(),
             Step::LocalZeros { .. } => Op::LocalZeros,
             Step::LocalRead { .. } => Op::LocalRead,
             Step::LocalWrite { .. } => Op::LocalWrite,
@@ -241,6 +278,8 @@ impl Step {
             | Step::Gather { out, .. }
             | Step::Scatter { target: Target::Array { out, .. }, .. }
             | Step::AtomicInc { out, .. }
+            | Step::Exchange { out, .. }
+            | Step::Across { out, .. }
             | Step::LocalZeros { out }
             | Step::LocalRead { out, .. }
             | Step::LocalWrite { out, .. }
@@ -272,6 +311,10 @@ impl Step {
                 [*value, *index].into_iter().chain(*mask).chain(array).collect()
             }
             Step::AtomicInc { index, mask, .. } => [*index].into_iter().chain(*mask).collect(),
+            Step::Exchange { expected, value, index, mask, .. } => {
+                [*value, *index].into_iter().chain(*expected).chain(*mask).collect()
+            }
+            Step::Across { arg, .. } => vec![*arg],
             Step::LocalRead { array, index, mask, .. } => [*array, *index].into_iter().chain(*mask).collect(),
             Step::LocalWrite { array, value, index, mask, .. } => {
                 [*array, *value, *index].into_iter().chain(*mask).collect()
@@ -295,9 +338,9 @@ impl Step {
             Step::Gather { source: Source::Buffer(place), .. } | Step::Snapshot { place, .. } => {
                 (Some(*place), None)
             }
-            Step::Scatter { target: Target::Buffer(place), .. } | Step::AtomicInc { place, .. } => {
-                (None, Some(*place))
-            }
+            Step::Scatter { target: Target::Buffer(place), .. }
+            | Step::AtomicInc { place, .. }
+            | Step::Exchange { place, .. } => (None, Some(*place)),
             _ => (None, None),
         }
     }
