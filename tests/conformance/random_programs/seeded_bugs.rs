@@ -19,7 +19,7 @@ const PROGRAMS: usize = 1000;
 
 #[test]
 fn random_programs_find_each_seeded_bug() {
-    let mut runner = runner(3, 1);
+    let mut runner = runner([3; 32], 1);
     let cases: Vec<(Program, Outcome)> = (0..PROGRAMS)
         .map(|_| {
             let sketch = sketches().new_tree(&mut runner).expect("a sketch").current();
