@@ -154,7 +154,7 @@ fn the_way_between_two_rotations() {
         assert!(same(from.slerp(&to.scale(&-1.0), &t), &about_z(0.2 + 1.2 * t)), "{t}");
     }
     let near_by = from.slerp(&about_z(0.2 + 1e-9), &0.5);
-    assert!(same(near_by.clone(), &from) && near(near_by.length(), 1.0));
+    assert!(same(near_by, &from) && near(near_by.length(), 1.0));
     assert!(near(from.slerp(&from, &0.3).length(), 1.0), "no division by zero");
 }
 

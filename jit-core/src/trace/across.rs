@@ -56,10 +56,8 @@ impl Var {
         );
         // Longer ones are as good as the longest.
         let length = length.unwrap_or(0).min(u64::MAX >> LENGTH);
-        let payload = u64::from(exclusive) * EXCLUSIVE
-            | u64::from(reverse) * REVERSE
-            | (kind as u64) << COMBINE
-            | length << LENGTH;
+        let flags = (u64::from(exclusive) * EXCLUSIVE) | (u64::from(reverse) * REVERSE);
+        let payload = flags | (kind as u64) << COMBINE | length << LENGTH;
         self.across(Op::Scan, self.dtype(), None, payload)
     }
 

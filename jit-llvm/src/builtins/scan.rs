@@ -193,8 +193,9 @@ where
                 offset = Some(self.after(offset, last));
             }
             self.share(here.div_ceil(RUN), usize::MAX, |run| {
-                for k in run * RUN..((run + 1) * RUN).min(here) {
-                    self.write(sequence, first + k, offsets[k]);
+                let chunks = run * RUN..((run + 1) * RUN).min(here);
+                for (k, &offset) in chunks.clone().zip(&offsets[chunks]) {
+                    self.write(sequence, first + k, offset);
                 }
             });
         }

@@ -234,12 +234,18 @@ pub(crate) enum Step {
 }
 
 /// What a builtin does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Across {
-    Scan { combine: Op, exclusive: bool, reverse: bool, length: Option<u64> },
+    Scan {
+        #[serde(with = "op")]
+        combine: Op,
+        exclusive: bool,
+        reverse: bool,
+        length: Option<u64>,
+    },
     Sort,
-    Argsort(DType),
-    Compress(DType, Option<u64>),
+    Argsort(#[serde(with = "dtype")] DType),
+    Compress(#[serde(with = "dtype")] DType, Option<u64>),
 }
 
 impl Across {
