@@ -4,17 +4,13 @@
 //! module says what each writes; [`reference`](Builtin::reference) is the interpreter's, element by element.
 //!
 //! # Scans
-//! The sequence is cut into chunks of [`CHUNK`] elements, each scanned for itself: in groups of [`GROUP`] by doubling
-//! (`v[i] = v[i - s] op v[i]` for s = 1, 2, 4, 8, all lanes at once), and then `v[i] = carry op v[i]` with the last value of
-//! the group before. Each chunk's last value joins the offset of the chunks after it, in order, and an element is its
-//! chunk's offset combined with its own value. So the result is a function of the sequence alone, whatever works on it.
-//! Sums of f16 are f32 in between, and `min` and `max` begin with their identity, as in reductions.
+//! The sequence is cut into chunks of [`CHUNK`] elements. Each is scanned for itself, one element after the other. The last
+//! value of each joins the offset of the chunks after it, in order, and an element is its chunk's offset combined with its
+//! own value. So the result is a function of the sequence alone, whatever works on it. Sums of f16 are f32 in between, and
+//! `min` and `max` begin with their identity, as in reductions.
 
 use crate::dtype::DType;
 use crate::op::{Op, scalar};
-
-/// Elements that are scanned by doubling.
-pub const GROUP: usize = 16;
 
 /// Elements of a sequence that is scanned for itself.
 pub const CHUNK: usize = 1024;
@@ -135,24 +131,12 @@ fn scan_sequence(combine: Op, dtype: DType, elements: &[u64]) -> Vec<u64> {
     let mut offset = None;
     let mut totals = Vec::with_capacity(elements.len());
     for chunk in elements.chunks(CHUNK) {
-        let mut carry = None;
         let mut last = None;
-        for group in chunk.chunks(GROUP) {
-            let mut values: Vec<u64> = group.iter().map(widened).collect();
-            for step in [1, 2, 4, 8] {
-                for i in (step..values.len()).rev() {
-                    values[i] = op(values[i - step], values[i]);
-                }
-            }
-            if let Some(carry) = carry {
-                values.iter_mut().for_each(|v| *v = op(carry, *v));
-            }
-            carry = values.last().copied();
-            last = carry;
-            totals.extend(values.into_iter().map(|v| {
-                let total = offset.map_or(v, |offset| op(offset, v));
-                scalar::cast(wide, dtype, total)
-            }));
+        for bits in chunk {
+            let value = widened(bits);
+            let own = last.map_or(value, |last| op(last, value));
+            last = Some(own);
+            totals.push(scalar::cast(wide, dtype, offset.map_or(own, |offset| op(offset, own))));
         }
         let last = last.expect("a chunk is not empty");
         offset = Some(offset.map_or(last, |offset| op(offset, last)));

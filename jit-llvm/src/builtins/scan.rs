@@ -1,10 +1,13 @@
 //! Running totals, with the grouping that [`jit_core::builtin`] describes: the same bits for any number of threads.
 //!
-//! A long sequence is worked off in passages that fit into the caches: all threads find the totals of the passage's chunks,
-//! one adds them up, and all write. So memory is read once and written once.
+//! A sequence is worked off in passages that fit into the caches: all threads find the totals of the passage's chunks, one
+//! adds them up, and all write. So memory is read once and written once. Each thread has several chunks in work at a time,
+//! since one element after the other keeps an adder waiting for itself.
+
+use std::ops::Range;
 
 use half::f16;
-use jit_core::builtin::{CHUNK, GROUP};
+use jit_core::builtin::CHUNK;
 use jit_core::op::Op;
 
 use super::memory::{Input, Output};
@@ -15,6 +18,9 @@ const PASSAGE: usize = 1024;
 
 /// Chunks that a thread takes at a time.
 const RUN: usize = 16;
+
+/// Chunks that a thread has in work at a time.
+const ABREAST: usize = 4;
 
 /// Sequences of at most so many elements are one thread's.
 const SHORT: usize = 16 * CHUNK;
@@ -159,32 +165,38 @@ where
 
     /// A sequence on this thread.
     fn alone(&self, sequence: Sequence) {
-        let mut offset = None;
-        for chunk in 0..sequence.len.div_ceil(CHUNK) {
-            let last = self.write(sequence, chunk, offset);
-            offset = Some(self.after(offset, last));
-        }
+        self.by_passages(sequence, RUN, Share::Caller);
     }
 
     /// A sequence on all threads.
     fn long(&self, sequence: Sequence) {
-        if self.pool.threads() == 1 {
-            return self.alone(sequence);
+        match self.pool.threads() {
+            1 => self.alone(sequence),
+            _ => self.by_passages(sequence, PASSAGE, Share::All),
         }
+    }
+
+    fn by_passages(&self, sequence: Sequence, passage: usize, share: Share) {
         let chunks = sequence.len.div_ceil(CHUNK);
         let mut offset = None;
-        let mut offsets = vec![None; PASSAGE.min(chunks)];
-        for first in (0..chunks).step_by(PASSAGE) {
-            let here = PASSAGE.min(chunks - first);
+        let mut offsets = vec![None; passage.min(chunks)];
+        for first in (0..chunks).step_by(passage) {
+            let here = passage.min(chunks - first);
+            let each_run = |work: &(dyn Fn(Range<usize>) + Sync)| {
+                let run = |run: u64| {
+                    let start = run as usize * RUN;
+                    work(start..(start + RUN).min(here));
+                };
+                self.pool.run(here.div_ceil(RUN) as u64, share, || (), |(), k| run(k), |()| ());
+            };
             {
                 let totals = Output::over(&mut offsets);
-                self.share(here.div_ceil(RUN), usize::MAX, |run| {
-                    let chunks = run * RUN..((run + 1) * RUN).min(here);
+                each_run(&|chunks| {
                     // SAFETY: runs are apart, and each is given to one call.
                     let totals = unsafe { totals.part(chunks.clone()) };
-                    for (total, k) in totals.iter_mut().zip(chunks) {
-                        *total = Some(self.total(sequence, first + k));
-                    }
+                    self.chunks(sequence, first + chunks.start, totals.len(), |chunk, last| {
+                        totals[chunk - first - chunks.start] = Some(last);
+                    });
                 });
             }
             for total in &mut offsets[..here] {
@@ -192,12 +204,7 @@ where
                 *total = offset;
                 offset = Some(self.after(offset, last));
             }
-            self.share(here.div_ceil(RUN), usize::MAX, |run| {
-                let chunks = run * RUN..((run + 1) * RUN).min(here);
-                for (k, &offset) in chunks.clone().zip(&offsets[chunks]) {
-                    self.write(sequence, first + k, offset);
-                }
-            });
+            each_run(&|chunks| self.write(sequence, first + chunks.start, &offsets[chunks]));
         }
     }
 
@@ -213,83 +220,127 @@ where
         (sequence.start + first, len)
     }
 
-    /// The last total of a chunk, without what comes before.
-    fn total(&self, sequence: Sequence, chunk: usize) -> T::Total {
-        let (start, len) = self.place(sequence, chunk);
-        let mut carry = None;
-        self.groups(&self.from[start..start + len], |_, totals| carry = totals.last().copied());
-        carry.expect("a chunk is not empty")
+    /// Gives the last total of each of some chunks, without what comes before.
+    fn chunks(&self, sequence: Sequence, first: usize, count: usize, mut give: impl FnMut(usize, T::Total)) {
+        let mut chunk = first;
+        while chunk < first + count {
+            match self.abreast(sequence, chunk, first + count) {
+                Some(elements) => {
+                    let totals = self.totals(elements);
+                    (chunk..).zip(totals).for_each(|(chunk, total)| give(chunk, total));
+                    chunk += ABREAST;
+                }
+                None => {
+                    let (start, len) = self.place(sequence, chunk);
+                    let elements = &self.from[start..start + len];
+                    let mut total = None;
+                    for i in 0..len {
+                        let x = (self.read)(elements[self.at(i, len)]);
+                        total = Some(total.map_or(x, |total| (self.op)(total, x)));
+                    }
+                    give(chunk, total.expect("a chunk is not empty"));
+                    chunk += 1;
+                }
+            }
+        }
     }
 
-    /// Writes the totals of a chunk; its last total, without what comes before.
-    fn write(&self, sequence: Sequence, chunk: usize, offset: Option<T::Total>) -> T::Total {
-        let (start, len) = self.place(sequence, chunk);
-        // SAFETY: chunks are apart, and each is given to one call.
-        let out = unsafe { self.to.part(start..start + len) };
-        let How { exclusive, reverse, .. } = self.how;
-        let mut last = None;
-        // What comes before the first element of a group.
-        let mut before = T::narrow(offset.unwrap_or(self.nothing));
-        self.groups(&self.from[start..start + len], |first, totals| {
-            let mut values = [before; GROUP];
-            for (value, &total) in values.iter_mut().zip(totals) {
-                *value = T::narrow(offset.map_or(total, |offset| (self.op)(offset, total)));
+    /// The last totals of whole chunks.
+    fn totals(&self, elements: [&[T; CHUNK]; ABREAST]) -> [T::Total; ABREAST] {
+        let mut totals = elements.map(|chunk| (self.read)(chunk[self.at(0, CHUNK)]));
+        for i in 1..CHUNK {
+            for (total, chunk) in totals.iter_mut().zip(elements) {
+                *total = (self.op)(*total, (self.read)(chunk[self.at(i, CHUNK)]));
             }
-            let values = &mut values[..totals.len()];
-            last = totals.last().copied();
-            let next = values[values.len() - 1];
-            if exclusive {
-                values.rotate_right(1);
-                values[0] = before;
-            }
-            before = next;
-            if reverse {
-                let end = len - first;
-                values.reverse();
-                out[end - values.len()..end].copy_from_slice(values);
+        }
+        totals
+    }
+
+    /// Writes the totals of chunks with these offsets.
+    fn write(&self, sequence: Sequence, first: usize, offsets: &[Option<T::Total>]) {
+        let mut k = 0;
+        while k < offsets.len() {
+            let chunk = first + k;
+            let wide = self.abreast(sequence, chunk, first + offsets.len());
+            let before: Option<Vec<T::Total>> = offsets[k..].iter().take(ABREAST).copied().collect();
+            if let (Some(elements), Some(before)) = (wide, before) {
+                let before = std::array::from_fn(|lane| before[lane]);
+                // SAFETY: chunks are apart, and each is given to one call.
+                let out = std::array::from_fn(|lane| unsafe { self.whole(sequence, chunk + lane) });
+                self.write_abreast(elements, before, out);
+                k += ABREAST;
             } else {
-                out[first..first + values.len()].copy_from_slice(values);
+                let (start, len) = self.place(sequence, chunk);
+                // SAFETY: as above.
+                let out = unsafe { self.to.part(start..start + len) };
+                self.write_one(&self.from[start..start + len], offsets[k], out);
+                k += 1;
             }
-        });
-        last.expect("a chunk is not empty")
-    }
-
-    /// Scans a chunk group by group. `each` gets how many elements come before, and the totals so far in the chunk.
-    fn groups(&self, chunk: &[T], mut each: impl FnMut(usize, &[T::Total])) {
-        let mut carry: Option<T::Total> = None;
-        let mut first = 0;
-        while first < chunk.len() {
-            let len = GROUP.min(chunk.len() - first);
-            let group = match self.how.reverse {
-                true => &chunk[chunk.len() - first - len..chunk.len() - first],
-                false => &chunk[first..first + len],
-            };
-            let mut values = [self.nothing; GROUP];
-            for (value, &x) in values.iter_mut().zip(group) {
-                *value = (self.read)(x);
-            }
-            if self.how.reverse {
-                values[..len].reverse();
-            }
-            self.double::<1>(&mut values);
-            self.double::<2>(&mut values);
-            self.double::<4>(&mut values);
-            self.double::<8>(&mut values);
-            if let Some(carry) = carry {
-                values.iter_mut().for_each(|value| *value = (self.op)(carry, *value));
-            }
-            carry = Some(values[len - 1]);
-            each(first, &values[..len]);
-            first += len;
         }
     }
 
-    /// Combines each value with the one `STEP` before it, all at once.
+    fn write_abreast(
+        &self,
+        elements: [&[T; CHUNK]; ABREAST],
+        offsets: [T::Total; ABREAST],
+        out: [&mut [T; CHUNK]; ABREAST],
+    ) {
+        let mut totals = elements.map(|chunk| (self.read)(chunk[self.at(0, CHUNK)]));
+        // What comes before the first element of a chunk.
+        let mut before = offsets.map(T::narrow);
+        for i in 0..CHUNK {
+            for lane in 0..ABREAST {
+                if i > 0 {
+                    let x = (self.read)(elements[lane][self.at(i, CHUNK)]);
+                    totals[lane] = (self.op)(totals[lane], x);
+                }
+                let total = T::narrow((self.op)(offsets[lane], totals[lane]));
+                let written = if self.how.exclusive { before[lane] } else { total };
+                before[lane] = total;
+                out[lane][self.at(i, CHUNK)] = written;
+            }
+        }
+    }
+
+    fn write_one(&self, elements: &[T], offset: Option<T::Total>, out: &mut [T]) {
+        let len = elements.len();
+        let mut own: Option<T::Total> = None;
+        let mut before = T::narrow(offset.unwrap_or(self.nothing));
+        for i in 0..len {
+            let x = (self.read)(elements[self.at(i, len)]);
+            let total = own.map_or(x, |own| (self.op)(own, x));
+            own = Some(total);
+            let total = T::narrow(offset.map_or(total, |offset| (self.op)(offset, total)));
+            out[self.at(i, len)] = if self.how.exclusive { before } else { total };
+            before = total;
+        }
+    }
+
+    /// The place in a chunk of the element that comes at `i`.
     #[inline(always)]
-    fn double<const STEP: usize>(&self, values: &mut [T::Total; GROUP]) {
-        let old = *values;
-        for i in STEP..GROUP {
-            values[i] = (self.op)(old[i - STEP], old[i]);
+    fn at(&self, i: usize, len: usize) -> usize {
+        if self.how.reverse { len - 1 - i } else { i }
+    }
+
+    /// As many chunks as are in work at a time, if there are so many before `end` and all are whole.
+    fn abreast(&self, sequence: Sequence, chunk: usize, end: usize) -> Option<[&[T; CHUNK]; ABREAST]> {
+        if chunk + ABREAST > end || (chunk + ABREAST) * CHUNK > sequence.len {
+            return None;
         }
+        Some(std::array::from_fn(|lane| {
+            let (start, len) = self.place(sequence, chunk + lane);
+            self.from[start..start + len].try_into().expect("whole chunks")
+        }))
+    }
+
+    /// The output of a whole chunk.
+    ///
+    /// # Safety
+    /// Nobody else has a part of it.
+    #[expect(clippy::mut_from_ref, reason = "the caller sees to it that chunks are apart")]
+    unsafe fn whole(&self, sequence: Sequence, chunk: usize) -> &mut [T; CHUNK] {
+        let (start, len) = self.place(sequence, chunk);
+        // SAFETY: the caller promises it.
+        unsafe { self.to.part(start..start + len) }.try_into().expect("whole chunks")
     }
 }

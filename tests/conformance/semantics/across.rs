@@ -12,8 +12,8 @@ use crate::devices::on_each;
 use crate::host::{lit, read, read_bits, upload, upload_bits};
 use crate::recorder::recorded;
 
-/// Around groups of 16, chunks of 1024, what one thread takes, and a passage of all threads.
-const SIZES: [usize; 14] = [0, 1, 2, 15, 16, 17, 1023, 1024, 1025, 5000, 16_384, 16_385, 70_001, 1_100_000];
+/// Around a few elements, chunks of 1024 and four of them, what one thread takes, and a passage of all threads.
+const SIZES: [usize; 14] = [0, 1, 2, 15, 16, 17, 1023, 1024, 1025, 5120, 16_384, 16_385, 70_001, 1_100_000];
 
 /// Numbers without a pattern.
 fn mixed(k: u64) -> u64 {
@@ -166,16 +166,9 @@ fn by_rule<T: Copy>(values: &[T], add: impl Fn(T, T) -> T + Copy) -> Vec<T> {
     let mut offset = None;
     for chunk in values.chunks(1024) {
         let mut local: Vec<T> = Vec::new();
-        for group in chunk.chunks(16) {
-            let mut doubled = group.to_vec();
-            for step in [1, 2, 4, 8] {
-                let old = doubled.clone();
-                for i in step..old.len() {
-                    doubled[i] = add(old[i - step], old[i]);
-                }
-            }
-            let carry = local.last().copied();
-            local.extend(doubled.into_iter().map(|v| carry.map_or(v, |c| add(c, v))));
+        for &value in chunk {
+            let before = local.last().copied();
+            local.push(before.map_or(value, |b| add(b, value)));
         }
         out.extend(local.iter().map(|&v| offset.map_or(v, |o| add(o, v))));
         let last = *local.last().expect("no chunk is empty");
