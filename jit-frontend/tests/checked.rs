@@ -155,6 +155,12 @@ fn scatters_and_atomics() {
         assert_eq!(told(old.to_vec()), ("atomic_inc", line, -3, 2));
         assert_eq!(values(&old), [0; 4]);
         assert_eq!(values(&buffer.value()), [1, 1]);
+        let (old, line) = (buffer.exchange(&ones * 5, &index), line!());
+        assert_eq!(told(old.to_vec()), ("exchange", line, -3, 2));
+        let line = line!() + 1;
+        let (old, _) = buffer.compare_exchange(&ones * 5, &ones * 6, &index);
+        assert_eq!(told(old.to_vec()), ("compare_exchange", line, -3, 2));
+        assert_eq!(values(&buffer.value()), [6, 6]);
     });
 }
 

@@ -117,6 +117,7 @@ impl Site {
             let operands = node.operands();
             let index = match node.op {
                 Op::Gather | Op::AtomicInc | Op::LocalRead => operands[1],
+                Op::CompareExchange => operands[3],
                 _ => operands[2],
             };
             let target = trace.node(operands[0]);

@@ -171,7 +171,7 @@ impl BufferVar {
     #[track_caller]
     pub fn scatter(&self, op: Op, value: &Var, index: &Var, mask: Option<&Var>) {
         let lanes: SmallVec<[&Var; 3]> = [value, index].into_iter().chain(mask).collect();
-        drop(self.effect(op, true, &lanes, Location::caller()));
+        drop(self.effect(op, &lanes, Location::caller()));
     }
 
     /// Adds 1 to integer elements; gives each active lane the old value.
@@ -181,7 +181,48 @@ impl BufferVar {
     #[track_caller]
     pub fn atomic_inc(&self, index: &Var, mask: Option<&Var>) -> Var {
         let lanes: SmallVec<[&Var; 3]> = [index].into_iter().chain(mask).collect();
-        self.effect(Op::AtomicInc, false, &lanes, Location::caller())
+        self.effect(Op::AtomicInc, &lanes, Location::caller())
+    }
+
+    /// Stores elements; gives each active lane the old value, others 0.
+    ///
+    /// # Panics
+    /// At the caller's line on misuse.
+    #[track_caller]
+    pub fn exchange(&self, value: &Var, index: &Var, mask: Option<&Var>) -> Var {
+        let lanes: SmallVec<[&Var; 3]> = [value, index].into_iter().chain(mask).collect();
+        self.effect(Op::Exchange, &lanes, Location::caller())
+    }
+
+    /// Stores elements where they have the expected bits; gives each active lane the old value, others 0.
+    ///
+    /// # Panics
+    /// At the caller's line on misuse.
+    #[track_caller]
+    pub fn compare_exchange(&self, expected: &Var, value: &Var, index: &Var, mask: Option<&Var>) -> Var {
+        let Some(mask) = mask else {
+            return self.effect(Op::CompareExchange, &[expected, value, index], Location::caller());
+        };
+        // A node has room for four operands: what is masked off goes out of bounds.
+        assert!(
+            index.dtype().is_int(),
+            "`compare_exchange` takes an index of an integer type, got {}",
+            index.dtype()
+        );
+        let index = Var::apply(Op::Cast, DType::I64, &[index]);
+        let nowhere = Var::literal(DType::I64, u64::MAX);
+        let index = Var::apply(Op::Select, DType::I64, &[mask, &index, &nowhere]);
+        self.effect(Op::CompareExchange, &[expected, value, &index], Location::caller())
+    }
+
+    /// Its number of elements as a u64 value that does not become part of any kernel's structure.
+    #[track_caller]
+    pub fn lane_count(&self) -> Var {
+        let at = Location::caller();
+        Var::made(self.device(), |t| {
+            let size = t.place(self.place.key).size;
+            Ok(t.lane_count(size, at))
+        })
     }
 
     fn size_in(&self, trace: &super::Trace) -> u64 {
@@ -189,14 +230,14 @@ impl BufferVar {
     }
 
     #[track_caller]
-    fn effect(&self, op: Op, has_value: bool, lanes: &[&Var], at: &'static Location<'static>) -> Var {
+    fn effect(&self, op: Op, lanes: &[&Var], at: &'static Location<'static>) -> Var {
         self.same_device(op.name(), lanes);
         let current = region::enclosing(self.device(), op.name());
         Var::made(self.device(), |t| {
             let ids = bind_all(t, lanes, at);
             let target = t.bind(current, self.place.key, true);
-            let (value, rest) = if has_value { (Some(ids[0]), &ids[1..]) } else { (None, &ids[..]) };
-            let effect = t.effect(current, op, target, value, rest[0], rest.get(1).copied(), at);
+            let (values, rest) = ids.split_at(op.element_operands());
+            let effect = t.effect(current, op, target, values, rest[0], rest.get(1).copied(), at);
             unbind_all(t, lanes, &ids);
             let effect = effect?;
             if current == 0 {

@@ -9,9 +9,11 @@
 //! - `scope`: open and closed regions, and where a node belongs.
 //! - `simplify`: what is folded while tracing.
 //! - `local`: arrays that each lane has for itself.
-//! - `region`: the closures of loops and branches. `reduction`: reductions, with closures too. `var`, `buffer`: handles.
+//! - `region`: the closures of loops and branches. `reduction`: reductions, with closures too. `across`: scans, sorting,
+//!   compression. `var`, `buffer`: handles.
 //! - `fold`: the value of an op on literals. `dump`: the trace as text, `graphviz`: as a picture. `misuse`: what is said about mistakes.
 
+pub(crate) mod across;
 mod buffer;
 mod dump;
 mod eval;
@@ -369,7 +371,7 @@ impl Trace {
         if !self.simplify || mask.is_some_and(|m| !self.is_literal_value(m, 1)) {
             operands.extend(mask);
         }
-        let (size, mut scope) = self.check_indexed(Op::Gather, current, None, index, mask)?;
+        let (size, mut scope) = self.check_indexed(Op::Gather, current, &[], index, mask)?;
         let dtype = self.node(source).dtype;
         if ordered {
             // It runs on every lane, also if nothing uses it.
@@ -407,18 +409,18 @@ impl Trace {
         current: u32,
         op: Op,
         target: NodeId,
-        value: Option<NodeId>,
+        values: &[NodeId],
         index: NodeId,
         mask: Option<NodeId>,
         at: At,
     ) -> Result<NodeId, Misuse> {
         let dtype = self.node(target).dtype;
         self.refuse_locals(op, &[target])?;
-        self.check_effect(op, dtype, value)?;
-        let (size, _) = self.check_indexed(op, current, value, index, mask)?;
+        self.check_effect(op, dtype, values)?;
+        let (size, _) = self.check_indexed(op, current, values, index, mask)?;
         let mut operands = smallvec::SmallVec::<[NodeId; 4]>::new();
         operands.push(target);
-        operands.extend(value);
+        operands.extend_from_slice(values);
         operands.push(index);
         if !self.simplify || mask.is_some_and(|m| !self.is_literal_value(m, 1)) {
             operands.extend(mask);
@@ -542,7 +544,7 @@ impl Trace {
         &mut self,
         op: Op,
         current: u32,
-        value: Option<NodeId>,
+        values: &[NodeId],
         index: NodeId,
         mask: Option<NodeId>,
     ) -> Result<(u64, u32), Misuse> {
@@ -552,7 +554,8 @@ impl Trace {
                 Misuse::new(format!("{message}: {}", self.list(&operands)))
             },
         )?;
-        let lanes: smallvec::SmallVec<[NodeId; 3]> = value.into_iter().chain([index]).chain(mask).collect();
+        let lanes: smallvec::SmallVec<[NodeId; 4]> =
+            values.iter().copied().chain([index]).chain(mask).collect();
         self.refuse_locals(op, &lanes)?;
         let (size, scope) = self.joint_size(op, current, &lanes)?;
         let merged = if op.class() == Class::Effect { current } else { scope };
@@ -582,8 +585,8 @@ impl Trace {
         Ok((size, scope))
     }
 
-    fn check_effect(&self, op: Op, target: DType, value: Option<NodeId>) -> Result<(), Misuse> {
-        if let Some(value) = value {
+    fn check_effect(&self, op: Op, target: DType, values: &[NodeId]) -> Result<(), Misuse> {
+        for &value in values {
             let dtype = self.node(value).dtype;
             if dtype != target {
                 return Err(Misuse::new(format!(

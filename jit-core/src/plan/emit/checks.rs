@@ -78,7 +78,7 @@ fn index_position(op: Op) -> Option<usize> {
     match op {
         Op::Gather | Op::AtomicInc => Some(0),
         Op::LocalRead => Some(1),
-        Op::LocalWrite => Some(2),
+        Op::LocalWrite | Op::CompareExchange => Some(2),
         op if op.class() == Class::Effect => Some(1),
         _ => None,
     }
