@@ -50,7 +50,7 @@
 //! # Modules
 //! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `overflow`, `memory`
 //! (gather and scatter), `reduce` and `statistics`, `reduction` (by closures), `buffer` (places), `local` (arrays of a
-//! lane), [`traverse`] (values made of arrays), `control` (loops and branches), `tree`
+//! lane), [`traverse`] (values made of arrays), `control` (loops and branches), `evaluated` (loops iteration by iteration), `switch`, `registry`, `tree`
 //! (functions on any such value), `vector` and `geometry`, `real`, `rng`,
 //! `device`, `stream`.
 //!
@@ -67,6 +67,7 @@ mod control;
 mod device;
 mod display;
 mod element;
+mod evaluated;
 mod geometry;
 mod integer;
 mod leaves;
@@ -80,16 +81,18 @@ pub mod prelude;
 mod real;
 mod reduce;
 mod reduction;
+mod registry;
 mod rng;
 mod statistics;
 mod stream;
+mod switch;
 pub mod traverse;
 mod tree;
 mod vector;
 
 pub use array::{Array, Mask};
 pub use buffer::Buffer;
-pub use control::{Lanes, Loop, if_else, while_loop};
+pub use control::{Lanes, Loop, Mode, if_else, while_loop};
 pub use device::{
     Device, DeviceBuilder, DeviceInfo, DeviceKind, DiskCacheOptions, FloatMode, Kernel, KernelHistory,
     KernelRecord, MemoryStats,
@@ -105,8 +108,10 @@ pub use local::LocalArray;
 pub use operand::Operand;
 pub use real::{Integer, Real, Truth};
 pub use reduction::{Combined, Reduce, Reduction, reduce};
+pub use registry::Registry;
 pub use rng::Pcg32;
 pub use stream::Stream;
+pub use switch::switch;
 pub use traverse::Traverse;
 pub use tree::{eval, gather, graphviz, scatter, select, sync};
 pub use vector::{Vec2, Vec3, Vec4};

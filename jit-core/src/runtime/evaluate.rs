@@ -26,7 +26,7 @@ use crate::runtime::pool::Reuse;
 use crate::runtime::stream::Ticket;
 use crate::runtime::structures::Structures;
 use crate::runtime::{CacheOutcome, Device, KernelCache, KernelRecord, Storage, Stream};
-use crate::trace::{NodeId, Trace};
+use crate::trace::{LoopMode, NodeId, Trace};
 
 /// What planning remembers of a device: plans and kernels by structure, and buffers that are reused. Locked by who has
 /// locked the trace, or briefly by who locks nothing else.
@@ -393,6 +393,7 @@ fn record(
     KernelRecord {
         kernel,
         backend: device.kind(),
+        mode: LoopMode::current(),
         lanes,
         ops: outline.instructions as usize,
         inputs: memories.clone().filter(|(p, _)| reads(p.kind)).count(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::var::{bind_all, mixed, or_panic, unbind_all};
-use super::{Misuse, PlaceKey, Var, region};
+use super::{Misuse, PlaceKey, Var, evaluated, region};
 use crate::dtype::DType;
 use crate::op::Op;
 use crate::runtime::{Device, Dropped};
@@ -131,13 +131,20 @@ impl BufferVar {
         let lanes: SmallVec<[&Var; 2]> = [index].into_iter().chain(mask).collect();
         self.same_device("gather", &lanes);
         let current = region::enclosing(self.device(), "gather");
-        Var::made(self.device(), |t| {
+        let made = self.device().with_trace(|t| {
             let ids = bind_all(t, &lanes, at);
             let memory = t.bind(current, self.place.key, false);
             let id = t.gather(current, memory, ids[0], ids.get(1).copied(), at);
             unbind_all(t, &lanes, &ids);
-            id
-        })
+            id.map(|id| t.hand_out(id))
+        });
+        match made {
+            Ok(elements) => elements,
+            Err(misuse) => match evaluated::operands_at_active_lanes(&lanes) {
+                Some(seen) => self.gather(&seen[0], seen.get(1).map(|mask| &**mask)),
+                None => or_panic(Err(misuse)),
+            },
+        }
     }
 
     /// A scatter of any kind, once per active lane; the place moves on to the version after it.
@@ -164,6 +171,10 @@ impl BufferVar {
     fn effect(&self, op: Op, has_value: bool, lanes: &[&Var], at: &'static Location<'static>) -> Var {
         self.same_device(op.name(), lanes);
         let current = region::enclosing(self.device(), op.name());
+        let has_mask = lanes.len() > 1 + usize::from(has_value);
+        let seen = evaluated::operands_of_effect(self.device(), lanes, has_mask);
+        let seen: Option<SmallVec<[&Var; 3]>> = seen.as_ref().map(|seen| seen.iter().collect());
+        let lanes = seen.as_deref().unwrap_or(lanes);
         Var::made(self.device(), |t| {
             let ids = bind_all(t, lanes, at);
             let target = t.bind(current, self.place.key, true);

@@ -25,3 +25,4 @@ mod rewrites;
 mod scale;
 mod segments;
 mod sizes;
+mod switches;
