@@ -98,7 +98,8 @@ impl Live {
             self.slots.extend(step.uses());
             self.places.extend(step.places().0);
             self.ops.extend(step.op());
-            if let Step::If { blocks, .. } | Step::Loop { blocks, .. } = step {
+            let blocks = step.blocks();
+            if !blocks.is_empty() {
                 let around_loop = matches!(step, Step::Loop { .. });
                 // What a later trip reads is needed by an earlier one.
                 if around_loop {
