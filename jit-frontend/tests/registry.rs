@@ -310,7 +310,9 @@ fn misuse_is_reported() {
     let got = message(&|| drop(fields.update(1, &Constant { value: 1.0.into() })));
     assert!(got.contains("Constant") && got.contains("has no value"), "{got}");
     let elsewhere = Array::from_slice(&[1.0f32], &fresh()).expect("memory");
-    let got = message(&|| drop(fields.add(Constant { value: elsewhere.clone() }, |f| f)));
+    let got = message(&|| {
+        fields.add(Constant { value: elsewhere.clone() }, |f| f);
+    });
     assert!(got.contains("registry on"), "{got}");
     let got = message(&|| {
         while_loop(

@@ -64,9 +64,9 @@ fn each_closure_is_traced_once() {
     };
     let (zero, one) = (called(0), called(1));
     let y: Array<u32> = switch(&which, which.clone(), &[&zero, &one]);
+    assert!(y.trace().contains("= switch"), "{}", y.trace());
     assert_eq!(values(&y)[..4], [0, 2, 0, 0]);
     assert!(calls.iter().all(|count| count.get() == 1));
-    assert!(y.trace().contains("= switch"), "{}", y.trace());
 }
 
 #[test]
