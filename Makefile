@@ -46,7 +46,7 @@ demo: deps photograph duck
 	$(RENDER) --scene rectangle --texture $(DEMO)/photograph.jpg --flip-v --size 768x768 --spp 64 --filter gaussian --out $(DEMO)/rectangle.png
 	$(RENDER) --scene spheres --size 512x512 --spp 64 --out $(DEMO)/spheres.png
 	$(RENDER) --scene cornell --spp 1024 --filter gaussian --out $(DEMO)/cornell.png
-	$(RENDER) --scene mesh --mesh $(DEMO)/duck.obj --texture $(DEMO)/duckCM.png --turn 30 --size 512x512 --spp 256 --filter gaussian --out $(DEMO)/duck.png
+	$(RENDER) --scene mesh --mesh $(DEMO)/duck.obj --texture $(DEMO)/duckCM.png --turn 30 --size 384x384 --spp 256 --filter gaussian --out $(DEMO)/duck.png
 	@echo "see $(DEMO)/rectangle.png, spheres.png, cornell.png and duck.png"
 
 # A photograph in the public domain (Grace Hopper, by the U.S. Navy), out of a Python package that carries it.
