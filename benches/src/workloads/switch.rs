@@ -9,9 +9,9 @@ use crate::suite::Suite;
 
 pub(super) fn run(suite: &mut Suite) {
     let n = suite.sizes().switch;
-    let coherent = |n: usize| (0..n as u64).map(|i| (i * 16 / n as u64) as u32).collect();
+    let coherent: Vec<u32> = (0..n as u64).map(|i| (i * 16 / n as u64) as u32).collect();
     row(suite, "random", &masked_hashes(n, 73, 15));
-    row(suite, "coherent", &coherent(n));
+    row(suite, "coherent", &coherent);
     suite.skip("random_evaluated", "the engine has no switch that sorts lanes by their callable");
 }
 
