@@ -26,6 +26,8 @@ pub struct Sizes {
     pub tables: [usize; 2],
     pub scattered: usize,
     pub bins: [usize; 2],
+    /// Rows of the table, and how many are looked up.
+    pub packets: (usize, usize),
     pub mandelbrot: u32,
     pub raymarch: (u32, u32),
     /// Width and samples for each pixel; powers of two.
@@ -67,6 +69,7 @@ static TINY: Sizes = Sizes {
     tables: [1 << 12, 1 << 16],
     scattered: 1 << 16,
     bins: [1 << 6, 1 << 10],
+    packets: (1 << 10, 1 << 12),
     mandelbrot: 128,
     raymarch: (192, 108),
     pathtracer: (64, 8),
@@ -88,6 +91,7 @@ static CPU: Sizes = Sizes {
     tables: [1 << 20, 1 << 26],
     scattered: 1 << 24,
     bins: [1 << 10, 1 << 20],
+    packets: (1 << 20, 1 << 22),
     mandelbrot: 1024,
     raymarch: (1920, 1080),
     pathtracer: (512, 64),

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use crate::builtin::Builtin;
 use crate::error::Error;
 use crate::ir::{Outline, Program};
 
@@ -71,6 +72,12 @@ pub trait Backend: Send + Sync + 'static {
     /// [`Error::Unsupported`] for an op or type it does not have, [`Error::Compile`] if the compiler failed.
     fn compile(&self, program: &Program) -> Result<Arc<dyn CompiledKernel>, Error>;
 
+    /// A kernel that is made from no program.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for one that it does not have.
+    fn builtin(&self, builtin: Builtin) -> Result<Arc<dyn CompiledKernel>, Error>;
+
     /// Its compiler in two steps, if its code can be kept on disk in between.
     fn objects(&self) -> Option<&dyn Objects> {
         None
@@ -118,7 +125,7 @@ pub trait Objects {
     unsafe fn load_object(&self, outline: Outline, object: &[u8]) -> Result<Arc<dyn CompiledKernel>, String>;
 }
 
-/// A compiled program.
+/// A compiled program, or a builtin.
 pub trait CompiledKernel: Any + Send + Sync {
     /// Runs it over all lanes. Called with at most one launch of a stream at a time, in the stream's order;
     /// returns when its effects are visible to what the same stream runs next.
@@ -128,7 +135,8 @@ pub trait CompiledKernel: Any + Send + Sync {
     /// the parameter is `in`, for writing, until the call returns; nobody else writes to it, nor reads what
     /// the kernel writes; the arguments match the program's parameters in number, kind and order, and each
     /// length is at least what [`Program::required_lens`] says: the parameter's `min_len`, and `lanes` where the
-    /// program loads or stores by lane.
+    /// program loads or stores by lane. The arguments of a builtin are those that [`Builtin`] names, apart from each
+    /// other, of its types and with the lengths that it asks for.
     ///
     /// # Errors
     /// [`Error::Execution`] if it could not run.

@@ -16,6 +16,7 @@
 //! - `plan`: from roots to kernels.
 //! - [`ir`]: kernel programs: builder, verifier, printer, parser. [`passes`]: program to program.
 //! - [`reduce`]: the order in which reductions combine.
+//! - [`builtin`]: kernels that are made from no program: scans, sorting, compression.
 //! - [`interp`]: the reference interpreter, a full backend.
 //! - [`runtime`]: devices, streams, events, storage, caches, history.
 //!
@@ -27,6 +28,7 @@
 #![warn(missing_docs)]
 
 pub mod backend;
+pub mod builtin;
 pub mod dtype;
 pub mod error;
 mod float_mode;

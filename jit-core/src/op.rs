@@ -31,6 +31,8 @@ pub enum Class {
     Local,
     /// Combines the values of all lanes into one.
     Reduce,
+    /// Moves or combines elements across lanes, by a kernel of its own that no program describes.
+    Across,
     /// Holds nested blocks.
     Region,
     /// Only in the trace: names a part of another node.
@@ -177,6 +179,8 @@ ops! {
     ScatterOr     "scatter_or"     Effect 4 Special   "Atomic `or` with an element.";
     ScatterXor    "scatter_xor"    Effect 4 Special   "Atomic `xor` with an element.";
     AtomicInc     "atomic_inc"     Effect 3 Special   "Adds 1 to an integer element, gives the old value: target, index, mask; 0 where masked off or out of bounds.";
+    Exchange      "exchange"       Effect 4 Special   "Stores an element atomically, gives the old value: target, value, index, mask; 0 where masked off or out of bounds.";
+    CompareExchange "compare_exchange" Effect 4 Special "Stores an element atomically if it has the expected bits, gives the old value: target, expected, value, index; 0 where out of bounds (in kernel IR also a mask).";
 
     LocalZeros    "local_zeros"    Local  0 Special   "An array of zeros for each lane.";
     LocalRead     "local_read"     Local  3 Special   "Element of a lane's own array: array, index, mask; 0 where masked off or out of bounds.";
@@ -193,6 +197,11 @@ ops! {
     ReduceXor     "reduce_xor"     Reduce 1 Bits      "`xor` of all lanes.";
 
     Reduce        "reduce"         Reduce 0 Special   "States of all lanes, combined by a block: values, then identities.";
+
+    Scan          "scan"           Across 1 Special   "Running totals: of sums, minima or maxima.";
+    Sort          "sort"           Across 1 Special   "The elements in ascending order, NaN last.";
+    Argsort       "argsort"        Across 1 Special   "The indices that sort the elements, stable.";
+    Compress      "compress"       Across 1 Special   "The indices of what is true, ascending; zeros after them.";
 
     Loop          "loop"           Region 0 Special   "Runs its body while its condition holds on a lane; state assigned in parallel.";
     If            "if"             Region 1 Special   "Runs one of two blocks, lane by lane.";
@@ -293,6 +302,22 @@ impl Op {
     /// A pure function of its operands on one lane ([`Class::Lane`] or [`Class::Math`]).
     pub fn is_lane(self) -> bool {
         matches!(self.class(), Class::Lane | Class::Math)
+    }
+
+    /// An effect whose result is what the element held before.
+    #[inline]
+    pub fn gives_old(self) -> bool {
+        matches!(self, Op::AtomicInc | Op::Exchange | Op::CompareExchange)
+    }
+
+    /// The number of elements that an indexed memory op takes before its index.
+    #[inline]
+    pub fn element_operands(self) -> usize {
+        match self {
+            Op::Gather | Op::AtomicInc => 0,
+            Op::CompareExchange => 2,
+            _ => 1,
+        }
     }
 
     /// The operands may be exchanged without changing a bit of the result.

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use jit_core::error::Error;
 use jit_core::ir::Program;
 use jit_core::op::Op;
+use jit_core::runtime::Event;
 use jit_core::trace::Var;
 
 use crate::device::Device;
@@ -20,6 +21,36 @@ use crate::operand::Operand;
 pub struct Array<T: Element> {
     pub(crate) var: Var,
     element: PhantomData<fn() -> T>,
+}
+
+/// The elements of an array on their way to the host.
+#[derive(Debug)]
+pub struct HostCopy<T: Element> {
+    array: Array<T>,
+    event: Event,
+}
+
+impl<T: Element> HostCopy<T> {
+    /// Whether [`wait`](Self::wait) would not have to.
+    ///
+    /// # Errors
+    /// The error of what computes them.
+    pub fn is_complete(&self) -> Result<bool, Error> {
+        self.event.is_complete()
+    }
+
+    /// Waits for the elements, and for nothing else.
+    ///
+    /// # Errors
+    /// The error of what computes them; [`Error::HostSyncForbidden`].
+    ///
+    /// # Panics
+    /// Inside the closure of a loop or branch.
+    #[track_caller]
+    pub fn wait(self) -> Result<Vec<T>, Error> {
+        self.event.wait()?;
+        self.array.to_vec()
+    }
 }
 
 /// An array of truth values.
@@ -143,6 +174,19 @@ impl<T: Element> Array<T> {
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         Ok(from_bytes(&self.var.read()?))
+    }
+
+    /// Evaluates, and has the elements copied out for the host, without waiting.
+    ///
+    /// # Errors
+    /// What evaluating runs into.
+    ///
+    /// # Panics
+    /// Inside the closure of a loop or branch.
+    #[track_caller]
+    pub fn read_async(&self) -> Result<HostCopy<T>, Error> {
+        let event = crate::eval(self)?;
+        Ok(HostCopy { array: self.clone(), event })
     }
 
     /// The one element of an array of size 1. Evaluates and waits, unless it is a literal.

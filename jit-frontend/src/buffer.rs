@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 
 use jit_core::error::Error;
 use jit_core::op::Op;
-use jit_core::trace::BufferVar;
+use jit_core::trace::{BufferVar, Var};
 
-use crate::element::{Bits, Element, Int, Num};
+use crate::element::{Bits, DType, Element, Int, Num};
 use crate::memory::{check_index, for_each_scatter};
 use crate::operand::Operand;
-use crate::{Array, Device};
+use crate::{Array, Device, Mask};
 
 /// A place: it names the current version of some memory, and moves on with every write.
 ///
@@ -72,6 +72,22 @@ impl<T: Element> Buffer<T> {
     #[track_caller]
     pub fn set(&self, value: impl Operand<T>) {
         self.var.set(&value.operand());
+    }
+
+    /// Writes an array (or one element for all) over the elements, in place where nobody holds the version before.
+    ///
+    /// # Panics
+    /// If size or device differ.
+    #[track_caller]
+    pub fn assign(&self, value: impl Operand<T>) {
+        let value = value.operand();
+        let (own, size) = (self.var.size(), value.size());
+        assert!(
+            size == own || size == 1,
+            "`assign` of {size} elements to a buffer of {own}; sizes must be equal, or 1"
+        );
+        let lanes = Var::counter(self.var.device(), DType::U64, own);
+        self.var.scatter(Op::Scatter, &value, &lanes, None);
     }
 
     /// Writes one element.
@@ -157,6 +173,84 @@ impl<T: Int> Buffer<T> {
     #[track_caller]
     pub fn atomic_inc_masked<I: Int>(&self, index: impl Operand<I>, mask: impl Operand<bool>) -> Array<T> {
         Array::from_var(self.var.atomic_inc(&index.operand(), Some(&mask.operand())))
+    }
+}
+
+impl<T: Element> Buffer<T> {
+    /// Stores values at indices; gives each lane what stood there before, 0 (false) where out of bounds. Lanes that meet at an
+    /// element get one another's values, in no particular order.
+    ///
+    /// # Panics
+    /// At the caller's line for sizes or devices that do not fit.
+    #[track_caller]
+    pub fn exchange<I: Int>(&self, value: impl Operand<T>, index: impl Operand<I>) -> Array<T> {
+        Array::from_var(self.var.exchange(&value.operand(), &index.operand(), None))
+    }
+
+    /// [`exchange`](Self::exchange) where the mask is true, else 0 (false) and nothing is stored.
+    ///
+    /// # Panics
+    /// As [`exchange`](Self::exchange).
+    #[track_caller]
+    pub fn exchange_masked<I: Int>(
+        &self,
+        value: impl Operand<T>,
+        index: impl Operand<I>,
+        mask: impl Operand<bool>,
+    ) -> Array<T> {
+        Array::from_var(self.var.exchange(&value.operand(), &index.operand(), Some(&mask.operand())))
+    }
+
+    /// Stores values at indices where the expected ones stand, compared by bits (NaN is equal to itself, -0 is not +0). Gives
+    /// what stood there before, 0 (false) where out of bounds, and whether the lane stored its value.
+    ///
+    /// # Panics
+    /// At the caller's line for sizes or devices that do not fit.
+    #[track_caller]
+    pub fn compare_exchange<I: Int>(
+        &self,
+        expected: impl Operand<T>,
+        value: impl Operand<T>,
+        index: impl Operand<I>,
+    ) -> (Array<T>, Mask) {
+        let (expected, index) = (expected.operand(), index.operand());
+        let old = self.var.compare_exchange(&expected, &value.operand(), &index, None);
+        let stored = self.found(&old, &expected, &index);
+        (Array::from_var(old), stored)
+    }
+
+    /// [`compare_exchange`](Self::compare_exchange) where the mask is true, else 0 (false), false, and nothing is stored.
+    ///
+    /// # Panics
+    /// As [`compare_exchange`](Self::compare_exchange).
+    #[track_caller]
+    pub fn compare_exchange_masked<I: Int>(
+        &self,
+        expected: impl Operand<T>,
+        value: impl Operand<T>,
+        index: impl Operand<I>,
+        mask: impl Operand<bool>,
+    ) -> (Array<T>, Mask) {
+        let (expected, index, mask) = (expected.operand(), index.operand(), mask.operand());
+        let old = self.var.compare_exchange(&expected, &value.operand(), &index, Some(&mask));
+        let stored = self.found(&old, &expected, &index) & Array::from_var(mask.into_owned());
+        (Array::from_var(old), stored)
+    }
+
+    /// Where an index is in bounds and the old element has the expected bits.
+    #[track_caller]
+    fn found(&self, old: &Var, expected: &Var, index: &Var) -> Mask {
+        let bits = |value: &Var| match T::DTYPE {
+            DType::F16 => Var::apply(Op::Bitcast, DType::U16, &[value]),
+            DType::F32 => Var::apply(Op::Bitcast, DType::U32, &[value]),
+            DType::F64 => Var::apply(Op::Bitcast, DType::U64, &[value]),
+            _ => value.clone(),
+        };
+        let equal = Var::apply(Op::Eq, DType::Bool, &[&bits(old), &bits(expected)]);
+        // A negative index, read as unsigned, is past any length.
+        let index = Var::apply(Op::Cast, DType::U64, &[index]);
+        let within = Var::apply(Op::Lt, DType::Bool, &[&index, &self.var.lane_count()]);
+        Array::from_var(Var::apply(Op::And, DType::Bool, &[&equal, &within]))
     }
 }
 

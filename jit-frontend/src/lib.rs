@@ -49,9 +49,10 @@
 //!
 //! # Modules
 //! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `overflow`, `memory`
-//! (gather and scatter), `reduce` and `statistics`, `reduction` (by closures), `buffer` (places), `local` (arrays of a
-//! lane), [`traverse`] (values made of arrays), `control` (loops and branches), `evaluated` (loops iteration by iteration), `switch`, `registry`, `tree`
-//! (functions on any such value), `vector` and `geometry`, `real`, `rng`,
+//! (gather and scatter), `packet` (several elements at one index), `reduce` and `statistics`, `reduction` (by closures),
+//! `buffer` (places), `local` (arrays of a lane), [`traverse`] (values made of arrays), `control` (loops and branches),
+//! `evaluated` (loops iteration by iteration), `switch`, `registry`, `tree` (functions on any such value), `vector` and
+//! `geometry`, `matrix`, `complex`, `quaternion`, `real`, `rng` and `philox`, `texture`,
 //! `device`, `stream`.
 //!
 //! # Features
@@ -63,6 +64,7 @@
 mod array;
 mod buffer;
 mod compare;
+mod complex;
 mod control;
 mod device;
 mod display;
@@ -73,25 +75,33 @@ mod integer;
 mod leaves;
 mod local;
 mod math;
+mod matrix;
 mod memory;
 mod operand;
 mod operators;
 mod overflow;
+mod packet;
+mod permute;
+mod philox;
 pub mod prelude;
+mod quaternion;
 mod real;
 mod reduce;
 mod reduction;
 mod registry;
 mod rng;
+mod scan;
 mod statistics;
 mod stream;
 mod switch;
+mod texture;
 pub mod traverse;
 mod tree;
 mod vector;
 
-pub use array::{Array, Mask};
+pub use array::{Array, HostCopy, Mask};
 pub use buffer::Buffer;
+pub use complex::Complex;
 pub use control::{Lanes, Loop, Mode, if_else, while_loop};
 pub use device::{
     Device, DeviceBuilder, DeviceInfo, DeviceKind, DiskCacheOptions, FloatMode, Kernel, KernelHistory,
@@ -105,13 +115,17 @@ pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync, with_
 #[cfg(feature = "derive")]
 pub use jit_frontend_macros::Traverse;
 pub use local::LocalArray;
+pub use matrix::Matrix;
 pub use operand::Operand;
+pub use philox::{Philox4x32, tea};
+pub use quaternion::Quaternion;
 pub use real::{Integer, Real, Truth};
 pub use reduction::{Combined, Reduce, Reduction, reduce};
 pub use registry::Registry;
 pub use rng::Pcg32;
 pub use stream::Stream;
 pub use switch::switch;
+pub use texture::{Filter, Texture1, Texture2, Texture3, Wrap};
 pub use traverse::Traverse;
 pub use tree::{eval, gather, graphviz, scatter, select, sync};
 pub use vector::{Vec2, Vec3, Vec4};

@@ -8,7 +8,8 @@ use crate::element::{Float, Int, Num};
 use crate::reduction::{Reduced, reduced_by};
 use crate::{Array, Mask};
 
-/// A method for all elements, blocks, rows and columns; `$by` does it for a division.
+/// A method for all elements, blocks, rows and columns; `$by` does it for a division. A function, not a closure, which would
+/// lose its caller's line.
 macro_rules! divided {
     ($($(#[$doc:meta])* $name:ident $blocks:ident $rows:ident $cols:ident -> $out:ty, $by:expr;)*) => {$(
         $(#[$doc])*
@@ -62,21 +63,16 @@ impl<T: Float> Array<T> {
 impl Mask {
     divided! {
         /// Whether any element is true.
-        any any_blocks any_rows any_cols -> Mask, |mask: &Mask, by| mask.reduced(Op::ReduceOr, by);
+        any any_blocks any_rows any_cols -> Mask, any_by;
         /// Whether all elements are true; true for no elements.
-        all all_blocks all_rows all_cols -> Mask, |mask: &Mask, by| mask.reduced(Op::ReduceAnd, by);
+        all all_blocks all_rows all_cols -> Mask, all_by;
         /// How many elements are true.
         ///
         /// # Panics
         /// For 2^32 elements and more; [`count_u64`](Self::count_u64) counts those.
-        count count_blocks count_rows count_cols -> Array<u32>, |mask: &Mask, by| {
-            check_u32("count", &mask.var);
-            mask.cast::<u32>().reduced(Op::ReduceSum, by)
-        };
+        count count_blocks count_rows count_cols -> Array<u32>, count_by;
         /// How many elements are true.
-        count_u64 count_u64_blocks count_u64_rows count_u64_cols -> Array<u64>, |mask: &Mask, by| {
-            mask.cast::<u64>().reduced(Op::ReduceSum, by)
-        };
+        count_u64 count_u64_blocks count_u64_rows count_u64_cols -> Array<u64>, count_u64_by;
     }
 }
 
@@ -89,10 +85,7 @@ impl<T: Num> Array<T> {
         ///
         /// # Panics
         /// For 2^32 elements and more; [`argmin_u64`](Self::argmin_u64) finds those.
-        argmin argmin_blocks argmin_rows argmin_cols -> Array<u32>, |array: &Array<T>, by| {
-            check_u32("argmin", &array.var);
-            place::<T, u32>(array, by, Side::Least, "argmin")
-        };
+        argmin argmin_blocks argmin_rows argmin_cols -> Array<u32>, argmin_by;
         /// The index of the largest element, of several the lowest: the element that [`reduce_max`](Self::reduce_max) gives,
         /// so NaN is ignored and +0 is above -0. 0 if all are NaN. Of a block, row or column: the index within it.
         ///
@@ -100,19 +93,55 @@ impl<T: Num> Array<T> {
         ///
         /// # Panics
         /// For 2^32 elements and more; [`argmax_u64`](Self::argmax_u64) finds those.
-        argmax argmax_blocks argmax_rows argmax_cols -> Array<u32>, |array: &Array<T>, by| {
-            check_u32("argmax", &array.var);
-            place::<T, u32>(array, by, Side::Greatest, "argmax")
-        };
+        argmax argmax_blocks argmax_rows argmax_cols -> Array<u32>, argmax_by;
         /// [`argmin`](Self::argmin) for any number of elements.
-        argmin_u64 argmin_u64_blocks argmin_u64_rows argmin_u64_cols -> Array<u64>, |array: &Array<T>, by| {
-            place::<T, u64>(array, by, Side::Least, "argmin_u64")
-        };
+        argmin_u64 argmin_u64_blocks argmin_u64_rows argmin_u64_cols -> Array<u64>, argmin_u64_by;
         /// [`argmax`](Self::argmax) for any number of elements.
-        argmax_u64 argmax_u64_blocks argmax_u64_rows argmax_u64_cols -> Array<u64>, |array: &Array<T>, by| {
-            place::<T, u64>(array, by, Side::Greatest, "argmax_u64")
-        };
+        argmax_u64 argmax_u64_blocks argmax_u64_rows argmax_u64_cols -> Array<u64>, argmax_u64_by;
     }
+}
+
+#[track_caller]
+fn any_by(mask: &Mask, by: Division) -> Mask {
+    mask.reduced(Op::ReduceOr, by)
+}
+
+#[track_caller]
+fn all_by(mask: &Mask, by: Division) -> Mask {
+    mask.reduced(Op::ReduceAnd, by)
+}
+
+#[track_caller]
+fn count_by(mask: &Mask, by: Division) -> Array<u32> {
+    check_u32("count", &mask.var);
+    mask.cast::<u32>().reduced(Op::ReduceSum, by)
+}
+
+#[track_caller]
+fn count_u64_by(mask: &Mask, by: Division) -> Array<u64> {
+    mask.cast::<u64>().reduced(Op::ReduceSum, by)
+}
+
+#[track_caller]
+fn argmin_by<T: Num>(array: &Array<T>, by: Division) -> Array<u32> {
+    check_u32("argmin", &array.var);
+    place(array, by, Side::Least, "argmin")
+}
+
+#[track_caller]
+fn argmax_by<T: Num>(array: &Array<T>, by: Division) -> Array<u32> {
+    check_u32("argmax", &array.var);
+    place(array, by, Side::Greatest, "argmax")
+}
+
+#[track_caller]
+fn argmin_u64_by<T: Num>(array: &Array<T>, by: Division) -> Array<u64> {
+    place(array, by, Side::Least, "argmin_u64")
+}
+
+#[track_caller]
+fn argmax_u64_by<T: Num>(array: &Array<T>, by: Division) -> Array<u64> {
+    place(array, by, Side::Greatest, "argmax_u64")
 }
 
 #[track_caller]

@@ -64,7 +64,7 @@ fn few_lanes_are_all_that_late_iterations_compute() {
         |i| {
             seen.borrow_mut().push(i.len());
             // As wide as the lanes that are left, from here on.
-            (i + 1).max(&steps * 0)
+            (i + 1).max(steps.min(0))
         },
     );
     assert_eq!(*seen.borrow(), [1, 500, 250]);

@@ -1,5 +1,6 @@
 //! The random number generator against the C library's published output.
 
+use jit_frontend::Philox4x32;
 use jit_frontend::prelude::*;
 
 use crate::support::{on_each, panic_of, values};
@@ -79,4 +80,50 @@ fn bounds_that_reject_much_are_fair() {
     });
     let (message, ..) = panic_of(|| Pcg32::new(1, 1, &Device::interpreter()).bounded(0));
     assert!(message.contains("above 0"), "{message}");
+}
+
+/// The known answers of Random123's `kat_vectors` for philox4x32 of 10 rounds: counter, key, numbers.
+const PHILOX: [([u32; 4], [u32; 2], [u32; 4]); 3] = [
+    ([0; 4], [0; 2], [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
+    ([u32::MAX; 4], [u32::MAX; 2], [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]),
+    (
+        [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
+        [0xa409_3822, 0x299f_31d0],
+        [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1],
+    ),
+];
+
+#[test]
+fn philox_gives_the_known_answers() {
+    let join = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+    on_each(|dev| {
+        for (counter, key, expected) in PHILOX {
+            let one = |bits| Array::full(bits, 1, dev);
+            let [position, stream] = [join(counter[0], counter[1]), join(counter[2], counter[3])];
+            let mut rng = Philox4x32::at(&one(join(key[0], key[1])), &one(stream), &one(position));
+            assert_eq!(rng.next_u32x4().map(|n| values(&n)[0]), expected);
+        }
+        // The position carries into its high half, streams differ, loops carry the state.
+        let start = Array::full(u64::from(u32::MAX), 1, dev);
+        let mut rng = Philox4x32::at(&7u64.into(), &Array::arange(3, dev), &start);
+        let (looped, _) = while_loop(
+            (rng.clone(), Array::from(0u32)),
+            |(_, i)| i.lt(1),
+            |(mut rng, i)| {
+                rng.next_u32x4();
+                (rng, i + 1)
+            },
+        );
+        rng.next_u32x4();
+        let mut high = Philox4x32::at(&7u64.into(), &Array::arange(3, dev), &(1u64 << 32).into());
+        let numbers = high.next_u32x4().map(|n| values(&n));
+        assert_eq!(rng.clone().next_u32x4().map(|n| values(&n)), numbers);
+        assert_eq!(looped.clone().next_u32x4().map(|n| values(&n)), numbers);
+        assert!(numbers[0][0] != numbers[0][1]);
+        let floats = rng.clone().next_f32x4().map(|n| values(&n));
+        assert_eq!(floats[1][2], (numbers[1][2] >> 8) as f32 / 16_777_216.0);
+        let doubles = rng.next_f64x2().map(|n| values(&n));
+        let bits = join(numbers[3][1], numbers[2][1]);
+        assert_eq!(doubles[1][1], (bits >> 11) as f64 / (1u64 << 53) as f64);
+    });
 }

@@ -77,13 +77,25 @@ fn misuse_says_what_to_do() {
         (panic_of(|| a.sum_rows(2)), "a matrix of 2 columns is not made of 3 elements"),
         (panic_of(|| a.reduce_min_cols(2)), "3 elements are no rows of 2"),
         (panic_of(|| a.var_blocks(0)), "at least one element"),
+        (panic_of(|| a.mean_cols(2)), "3 elements are no rows of 2"),
+        (panic_of(|| a.argmin_blocks(0)), "at least one element"),
+        (panic_of(|| a.argmax_u64_cols(2)), "3 elements are no rows of 2"),
+        (panic_of(|| a.lt(1.0).any_blocks(0)), "at least one element"),
+        (panic_of(|| a.lt(1.0).all_cols(2)), "3 elements are no rows of 2"),
+        (panic_of(|| a.lt(1.0).count_blocks(0)), "at least one element"),
+        (panic_of(|| a.lt(1.0).count_u64_rows(2)), "a matrix of 2 columns"),
     ] {
         assert!(message.0.contains(wanted) && message.1.ends_with("segments.rs"), "{message:?}");
     }
     let dev = fresh();
     let (many, wide) = (Array::<u8>::zeros(1 << 32, &dev), array(&[1.0f32, 2.0]));
-    assert!(panic_of(|| many.argmin()).0.contains("use `argmin_u64`"));
-    assert!(panic_of(|| many.eq(0).count()).0.contains("use `count_u64`"));
+    for (message, wanted) in [
+        (panic_of(|| many.argmin()), "use `argmin_u64`"),
+        (panic_of(|| many.argmax_blocks(5)), "use `argmax_u64`"),
+        (panic_of(|| many.eq(0).count()), "use `count_u64`"),
+    ] {
+        assert!(message.0.contains(wanted) && message.1.ends_with("segments.rs"), "{message:?}");
+    }
     let sum = |a: Array<f32>, b: Array<f32>| a + b;
     let effects = Buffer::<f32>::zeros(1, &Device::interpreter()).expect("a buffer");
     for (message, wanted) in [

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use jit_core::backend::{Allocation, Backend, Caps, CompiledKernel, DeviceKind, Objects, PassLevel};
+use jit_core::builtin::Builtin;
 use jit_core::error::Error;
 use jit_core::ir::{Outline, Program};
 
+use crate::builtins;
 use crate::caches::last_level_cache;
 use crate::compile::{Compiler, failed};
 use crate::kernel::{Kernel, Maker, functions};
@@ -83,6 +85,10 @@ impl Backend for LlvmBackend {
         let object = self.compile_object(program)?;
         // SAFETY: the object was made here from this program.
         unsafe { self.load_object(program.outline(), &object) }.map_err(|log| failed(log, program))
+    }
+
+    fn builtin(&self, builtin: Builtin) -> Result<Arc<dyn CompiledKernel>, Error> {
+        Ok(Arc::new(builtins::Kernel::new(builtin, Arc::clone(&self.pool))))
     }
 
     fn objects(&self) -> Option<&dyn Objects> {

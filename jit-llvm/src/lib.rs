@@ -18,6 +18,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `backend` | options, [`LlvmBackend`] |
+//! | `builtins` | kernels of no program: scans, sorting, compression |
 //! | `caches` | how large they are |
 //! | `codegen` | the templates, by concept |
 //! | `compile` | module to object or text |
@@ -31,6 +32,7 @@
 #![warn(missing_docs)]
 
 mod backend;
+mod builtins;
 mod caches;
 mod codegen;
 mod compile;

@@ -113,7 +113,7 @@ fn in_a_long_body() {
     for k in 0..300 {
         let at = 10 + 6 * k;
         let place = random.next() % 7;
-        let own = random.next() % 2 == 0;
+        let own = random.next().is_multiple_of(2);
         let index = if own { format!("v{}", at + 2) } else { format!("v{at}") };
         let _ = write!(
             text,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jit_core::backend::{Allocation, Backend, Caps, CompiledKernel, Launch};
+use jit_core::builtin::Builtin;
 use jit_core::dtype::DType;
 use jit_core::error::Error;
 use jit_core::interp::{Interpreter, Mode};
@@ -56,6 +57,10 @@ impl Backend for Faulty {
             return Err(Error::Compile { log: "planned".to_owned(), program: program.to_string() });
         }
         Ok(Arc::new(Kernel { inner: self.inner.compile(program)?, faults: Arc::clone(&self.faults) }))
+    }
+
+    fn builtin(&self, builtin: Builtin) -> Result<Arc<dyn CompiledKernel>, Error> {
+        self.inner.builtin(builtin)
     }
 
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {

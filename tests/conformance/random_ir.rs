@@ -269,6 +269,15 @@ impl Generator<'_> {
     fn effect(&mut self) {
         let op = self.op(|op| op.class() == Class::Effect);
         let (index, mask) = (self.index(), self.mask());
+        if op.gives_old() && op != Op::AtomicInc {
+            let which = self.choose(2);
+            let dtype = [DType::U32, DType::F32][which];
+            let mut args: Vec<Value> = (0..op.element_operands()).map(|_| self.value(dtype)).collect();
+            args.extend([index].into_iter().chain(mask));
+            let param = u64::from(self.memory[which].0);
+            let value = self.builder.inst(op, param, &args, &[dtype], vec![])[0];
+            return self.values.push(value);
+        }
         if op == Op::AtomicInc {
             let args: Vec<Value> = [index].into_iter().chain(mask).collect();
             let param = u64::from(self.memory[0].0);

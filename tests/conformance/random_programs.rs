@@ -1,19 +1,24 @@
 //! Random traced programs mean the same on every device, bit for bit, and wherever they are evaluated.
 
 mod choices;
-mod coverage;
-mod program;
+pub(crate) mod coverage;
+pub(crate) mod program;
 mod reduce;
 mod replay;
 mod resolve;
+#[cfg(test)]
 mod seeded_bugs;
 mod sketch;
+pub(crate) mod text;
 
 use std::cell::{Cell, RefCell};
+#[cfg(test)]
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+#[cfg(test)]
 use std::sync::Mutex;
 
+#[cfg(test)]
 pub(crate) use choices::Choices;
 use coverage::Coverage;
 use jit_core::runtime::Device;
@@ -27,6 +32,7 @@ use sketch::sketches;
 use crate::devices;
 
 /// Programs of each of two threads; `JIT_TEST_PROGRAMS` asks for another number.
+#[cfg(test)]
 const PROGRAMS: u32 = 5000;
 
 #[test]
@@ -52,41 +58,66 @@ fn all_devices_agree_on_random_programs() {
 }
 
 /// Runs so many programs on all devices.
+#[cfg(test)]
 fn check(seed: u8, programs: u32) -> Coverage {
-    let coverage = RefCell::new(Coverage::default());
-    let count = Cell::new(0);
-    let failed = Cell::new(None);
-    let outcome = runner(seed, programs).run(&sketches(), |sketch| {
+    let mut coverage = Coverage::default();
+    match search(&mut runner([seed; 32], programs), 0, &mut coverage) {
+        Ok(()) => coverage,
+        Err(Found { program, why }) => panic!("seed {seed}: {why}\n{program}"),
+    }
+}
+
+/// A program on which devices disagree, and how.
+pub(crate) struct Found {
+    pub(crate) program: Program,
+    pub(crate) why: String,
+}
+
+/// Runs a runner's programs on all devices, the first being the `first`th, up to the first failure, which comes in
+/// its simplest form.
+pub(crate) fn search(runner: &mut TestRunner, first: usize, coverage: &mut Coverage) -> Result<(), Found> {
+    let coverage = RefCell::new(coverage);
+    let count = Cell::new(first);
+    let failed = RefCell::new(None);
+    let outcome = runner.run(&sketches(), |sketch| {
         let program = resolve(&sketch);
-        coverage.borrow_mut().add(&program);
         // Once something has failed, its simplest form is looked for.
-        let outcome = match failed.get() {
-            Some(run) => compare_run(&program, run),
-            None => compare(&program, count.replace(count.get() + 1)).map_err(|Failure { run, why }| {
-                failed.set(Some(run));
+        let run = failed.borrow().as_ref().map(|f: &Failure| f.run);
+        let outcome = if let Some(run) = run {
+            compare_run(&program, run)
+        } else {
+            coverage.borrow_mut().add(&program);
+            compare(&program, count.replace(count.get() + 1)).map_err(|failure| {
+                let why = failure.why.clone();
+                *failed.borrow_mut() = Some(failure);
                 why
-            }),
+            })
         };
         outcome.map_err(TestCaseError::fail)
     });
     match outcome {
-        Ok(()) => coverage.into_inner(),
+        Ok(()) => Ok(()),
         Err(TestError::Fail(_, sketch)) => {
-            let run = failed.get().expect("a run failed");
-            let program = resolve(&sketch);
-            let kind = kind(&compare_run(&program, run).expect_err("it fails again"));
-            let program =
-                reduce(&program, |p| compare_run(p, run).is_err_and(|why| self::kind(&why) == kind));
-            let why = compare_run(&program, run).expect_err("it still fails");
-            panic!("seed {seed}: {why}\n{program}")
+            let failure = failed.into_inner().expect("a run failed");
+            Err(simplest(resolve(&sketch), &failure))
         }
-        Err(TestError::Abort(why)) => panic!("seed {seed}: gave up: {why}"),
+        Err(TestError::Abort(why)) => panic!("gave up: {why}"),
     }
 }
 
-fn runner(seed: u8, cases: u32) -> TestRunner {
+fn simplest(program: Program, Failure { run, why }: &Failure) -> Found {
+    let Err(first) = compare_run(&program, *run) else {
+        return Found { program, why: format!("failed once, and not when run again: {why}") };
+    };
+    let kind = kind(&first);
+    let program = reduce(&program, |p| compare_run(p, *run).is_err_and(|why| self::kind(&why) == kind));
+    let why = compare_run(&program, *run).err().unwrap_or(first);
+    Found { program, why }
+}
+
+pub(crate) fn runner(seed: [u8; 32], cases: u32) -> TestRunner {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 1000, ..Config::default() };
-    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]))
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
 }
 
 /// Compares devices with the reference, and the reference with itself where everything is evaluated at once. Of the

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use jit_core::backend::{Allocation, Arg, Backend, Caps, CompiledKernel, Launch};
+use jit_core::builtin::Builtin;
+use jit_core::dtype::DType;
 use jit_core::error::Error;
 use jit_core::interp::{Interpreter, Mode};
 use jit_core::ir::Program;
@@ -22,6 +24,8 @@ pub(crate) struct Launched {
 #[derive(Default)]
 pub(crate) struct Log {
     pub(crate) launches: Mutex<Vec<Launched>>,
+    /// Builtins launched, and the bytes of their memory.
+    pub(crate) builtins: Mutex<Vec<(Builtin, u64)>>,
     pub(crate) compilations: Mutex<usize>,
     pub(crate) allocations: Mutex<usize>,
 }
@@ -67,6 +71,11 @@ impl Backend for Recorder {
         Ok(Arc::new(Kernel { inner, program: program.clone(), log: Arc::clone(&self.log) }))
     }
 
+    fn builtin(&self, builtin: Builtin) -> Result<Arc<dyn CompiledKernel>, Error> {
+        let inner = self.inner.builtin(builtin)?;
+        Ok(Arc::new(BuiltinKernel { inner, builtin, log: Arc::clone(&self.log) }))
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {
         *self.log.allocations.lock() += 1;
         self.inner.allocate(bytes)
@@ -88,6 +97,25 @@ impl CompiledKernel for Kernel {
         let bytes = self.program.params.iter().zip(launch.args).map(size).sum();
         let launched = Launched { program: self.program.clone(), lanes: launch.lanes, bytes };
         self.log.launches.lock().push(launched);
+        // SAFETY: the caller promises what the inner kernel asks for.
+        unsafe { self.inner.launch(launch) }
+    }
+}
+
+struct BuiltinKernel {
+    inner: Arc<dyn CompiledKernel>,
+    builtin: Builtin,
+    log: Arc<Log>,
+}
+
+impl CompiledKernel for BuiltinKernel {
+    unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), Error> {
+        let size = |(arg, dtype): (&Arg, DType)| match arg {
+            Arg::Scalar(_) => 0,
+            Arg::Memory { len, .. } => len * dtype.size() as u64,
+        };
+        let bytes = launch.args.iter().zip(self.builtin.dtypes()).map(size).sum();
+        self.log.builtins.lock().push((self.builtin, bytes));
         // SAFETY: the caller promises what the inner kernel asks for.
         unsafe { self.inner.launch(launch) }
     }

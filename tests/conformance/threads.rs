@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jit_core::backend::{Allocation, Backend, Caps, CompiledKernel};
+use jit_core::builtin::Builtin;
 use jit_core::dtype::DType;
 use jit_core::error::Error;
 use jit_core::interp::{Interpreter, Mode};
@@ -69,6 +70,10 @@ impl Backend for Watched {
             return Err(Error::Compile { log: "planned".to_owned(), program: String::new() });
         }
         self.inner.compile(program)
+    }
+
+    fn builtin(&self, builtin: Builtin) -> Result<Arc<dyn CompiledKernel>, Error> {
+        self.inner.builtin(builtin)
     }
 
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {

@@ -5,6 +5,7 @@ use jit_frontend::{Array, Buffer, Mask};
 use super::{F32, elements_rate};
 use crate::checksum::checksum;
 use crate::inputs::{coins, masked_hashes, uniform};
+use crate::record::{Measured, Metric};
 use crate::suite::Suite;
 
 pub(super) fn run(suite: &mut Suite) {
@@ -12,9 +13,8 @@ pub(super) fn run(suite: &mut Suite) {
     adds(suite);
     compaction(suite);
     histograms(suite);
-    for name in ["packet_4", "packet_8"] {
-        suite.skip(name, "the engine has no gathers of packets yet");
-    }
+    packets::<4>(suite);
+    packets::<8>(suite);
 }
 
 /// Random reads from a table.
@@ -114,6 +114,30 @@ fn histograms(suite: &mut Suite) {
         let before: f64 = before.to_vec()?.iter().map(|&v| f64::from(v)).sum();
         let row = elements_rate("scatter_inc_bins", n, &seconds).check([counts, before], 0.0);
         suite.row(row.note(format!("atomic_inc into {bins} bins, the counts from before stored")));
+        Ok(())
+    });
+}
+
+/// Random rows of a table of `N` columns.
+fn packets<const N: usize>(suite: &mut Suite) {
+    let (rows, n) = suite.sizes().packets;
+    let device = suite.device();
+    let name = format!("packet_{N}");
+    suite.part(&name, |suite| {
+        let table = F32::from_vec(uniform(rows * N, 66), &device)?;
+        let index = Array::from_vec(masked_hashes(n, 67, rows as u32 - 1), &device)?;
+        let (seconds, columns) = suite.timing().run(&device, || {
+            let columns = table.gather_packet::<N, _>(&index);
+            jit_frontend::eval(&columns)?;
+            Ok(columns)
+        })?;
+        let mut sum = 0.0;
+        for (c, column) in columns.iter().enumerate() {
+            sum += (c + 1) as f64 * checksum(&column.to_vec()?);
+        }
+        let rate = seconds.rate(1e-9 * (n * N) as f64);
+        let row = Measured::new(&name, n, Metric::Throughput, "Gfloat/s", rate).check([sum], 1e-7);
+        suite.row(row.note(format!("random rows of {N} f32, table of {rows} rows")));
         Ok(())
     });
 }

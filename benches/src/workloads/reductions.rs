@@ -1,9 +1,9 @@
 //! All elements to one.
 
 use jit_frontend::traverse::Traverse;
-use jit_frontend::{Array, Element, Error, Mask};
+use jit_frontend::{Array, Element, Error, Mask, Num};
 
-use super::{F32, bandwidth};
+use super::{F32, bandwidth, elements_rate};
 use crate::checksum::checksum;
 use crate::inputs::{hash, ranged, uniform};
 use crate::suite::Suite;
@@ -36,9 +36,39 @@ pub(super) fn run(suite: &mut Suite) {
     let matrix = || F32::from_vec(uniform(width * width, 51), &device);
     suite.part("rows_sum", |suite| of_matrix(suite, "rows_sum", width, &matrix()?, |x| x.sum_rows(width)));
     suite.part("cols_sum", |suite| of_matrix(suite, "cols_sum", width, &matrix()?, |x| x.sum_cols(width)));
-    for name in ["prefix_sum_u32", "prefix_sum_f32", "compress"] {
-        suite.skip(name, "the engine has no scans yet");
-    }
+    suite.part("prefix_sum_u32", |suite| {
+        let small = Array::from_vec((0..n as u32).map(|i| hash(i, 54) & 15).collect(), &device)?;
+        // The sums are exact; the checksum is rounded in another order.
+        scan(suite, "prefix_sum_u32", 1e-14, &small)
+    });
+    suite.part("prefix_sum_f32", |suite| scan(suite, "prefix_sum_f32", 1e-3, &x()?));
+    suite.part("compress", |suite| {
+        let mask = Mask::from_vec((0..n as u32).map(|i| hash(i, 55) & 1 == 1).collect(), &device)?;
+        let (seconds, indices) = suite.timing().run(&device, || {
+            let indices = mask.compress()?;
+            jit_frontend::eval(&indices)?;
+            Ok(indices)
+        })?;
+        let check = [indices.len() as f64, checksum(&indices.to_vec()?)];
+        suite.row(elements_rate("compress", n, &seconds).check(check, 0.0));
+        Ok(())
+    });
+}
+
+fn scan<T: Num + Into<f64>>(
+    suite: &mut Suite,
+    name: &str,
+    tolerance: f64,
+    operand: &Array<T>,
+) -> Result<(), Error> {
+    let (seconds, totals) = suite.timing().run(&suite.device(), || {
+        let totals = operand.prefix_sum();
+        jit_frontend::eval(&totals)?;
+        Ok(totals)
+    })?;
+    let check = [checksum(&totals.to_vec()?)];
+    suite.row(bandwidth(name, operand.len(), 8, &seconds).check(check, tolerance));
+    Ok(())
 }
 
 fn measure<A: Traverse, T: Element + Value>(

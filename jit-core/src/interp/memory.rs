@@ -3,6 +3,38 @@
 use crate::backend::Arg;
 use crate::ir::{ParamId, Program};
 
+/// The bits of an element of that size.
+///
+/// # Safety
+/// It can be read there.
+pub(super) unsafe fn read(at: *const u8, size: usize) -> u64 {
+    // SAFETY: the caller promises it.
+    unsafe {
+        match size {
+            1 => u64::from(at.read()),
+            2 => u64::from(at.cast::<u16>().read_unaligned()),
+            4 => u64::from(at.cast::<u32>().read_unaligned()),
+            _ => at.cast::<u64>().read_unaligned(),
+        }
+    }
+}
+
+/// Writes the bits of an element of that size.
+///
+/// # Safety
+/// It can be written there.
+pub(super) unsafe fn write(at: *mut u8, size: usize, bits: u64) {
+    // SAFETY: the caller promises it.
+    unsafe {
+        match size {
+            1 => at.write(bits as u8),
+            2 => at.cast::<u16>().write_unaligned(bits as u16),
+            4 => at.cast::<u32>().write_unaligned(bits as u32),
+            _ => at.cast::<u64>().write_unaligned(bits),
+        }
+    }
+}
+
 /// The arguments of a launch beside the parameters they belong to.
 pub(super) struct Memory<'a> {
     program: &'a Program,
@@ -38,14 +70,7 @@ impl<'a> Memory<'a> {
     pub(super) fn read(&self, param: ParamId, index: u64) -> u64 {
         let (at, size) = self.locate(param, index);
         // SAFETY: `locate` checked that the element lies within memory that `new`'s caller promised to be valid.
-        unsafe {
-            match size {
-                1 => u64::from(at.read()),
-                2 => u64::from(at.cast::<u16>().read_unaligned()),
-                4 => u64::from(at.cast::<u32>().read_unaligned()),
-                _ => at.cast::<u64>().read_unaligned(),
-            }
-        }
+        unsafe { read(at, size) }
     }
 
     /// Writes the bits of an element.
@@ -53,14 +78,7 @@ impl<'a> Memory<'a> {
         let (at, size) = self.locate(param, index);
         assert!(self.program.params[param.index()].kind.is_written(), "{param} is read only");
         // SAFETY: as in `read`, and the parameter's kind allows writing.
-        unsafe {
-            match size {
-                1 => at.write(bits as u8),
-                2 => at.cast::<u16>().write_unaligned(bits as u16),
-                4 => at.cast::<u32>().write_unaligned(bits as u32),
-                _ => at.cast::<u64>().write_unaligned(bits),
-            }
-        }
+        unsafe { write(at, size, bits) }
     }
 
     fn locate(&self, param: ParamId, index: u64) -> (*mut u8, usize) {

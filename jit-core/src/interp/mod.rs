@@ -5,6 +5,7 @@
 //! traced with only its mathematics lowered (what the passes must equal), and the program with mathematics
 //! done by the host's f64 library (against which accuracy is measured, never bits).
 
+mod builtins;
 mod local;
 mod memory;
 mod reduction;
@@ -22,6 +23,7 @@ pub use seeded::{ALL_SEEDED_BUGS, SeededBug};
 use crate::backend::{
     Allocation, Backend, Caps, CompiledKernel, DeviceKind, Launch, PassLevel, allocate_host,
 };
+use crate::builtin::Builtin;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::{Block, Inst, Program, Value};
@@ -79,6 +81,10 @@ impl Backend for Interpreter {
             #[cfg(feature = "seeded-bugs")]
             bug: self.bug,
         }))
+    }
+
+    fn builtin(&self, builtin: Builtin) -> Result<Arc<dyn CompiledKernel>, Error> {
+        Ok(Arc::new(builtins::Kernel(builtin)))
     }
 
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {
@@ -212,6 +218,7 @@ impl<'a> Lane<'a> {
                     old
                 }
             },
+            Op::Exchange | Op::CompareExchange => self.exchange(inst),
             Op::LocalZeros => return self.local_zeros(inst),
             Op::LocalRead => self.local_read(inst),
             Op::LocalWrite => return self.local_write(inst),
@@ -256,7 +263,20 @@ impl<'a> Lane<'a> {
         self.memory.write(inst.param(), at, combined);
     }
 
-    /// The index of an indexed op.
+    fn exchange(&mut self, inst: &Inst) -> u64 {
+        let Some(at) = self.element(inst) else { return 0 };
+        let old = self.memory.read(inst.param(), at);
+        let (expected, value) = match inst.op {
+            Op::CompareExchange => (self.get(inst.args[0]), inst.args[1]),
+            _ => (old, inst.args[0]),
+        };
+        if old == expected {
+            self.memory.write(inst.param(), at, self.get(value));
+        }
+        old
+    }
+
+    /// An index as u64: a negative one is past any length.
     fn index_of(&self, inst: &Inst) -> u64 {
         self.as_index(inst.index())
     }

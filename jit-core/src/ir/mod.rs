@@ -288,12 +288,12 @@ impl Inst {
         value
     }
 
-    /// Number of operands of an op with an index before its mask: index, or value and index; and a local array before these.
+    /// Number of operands of an op with an index before its mask: a local array, elements, if it takes any, and index.
     pub fn operands_before_mask(&self) -> usize {
         match self.op {
-            Op::Gather | Op::AtomicInc => 1,
+            Op::LocalRead => 2,
             Op::LocalWrite => 3,
-            _ => 2,
+            op => op.element_operands() + 1,
         }
     }
 

@@ -241,7 +241,7 @@ impl<'a> Verifier<'a> {
     fn place(&self, inst: &Inst, context: Context) -> Result<(), String> {
         let (op, class) = (inst.op, inst.op.class());
         let fail = |why: &str| Err(format!("`{}` {why}", op.name()));
-        if class == Class::Trace || op == Op::LaneCount {
+        if matches!(class, Class::Trace | Class::Across) || op == Op::LaneCount {
             return fail("is not part of the kernel language");
         }
         let reads_inout = matches!(op, Op::Load | Op::Gather)
@@ -284,11 +284,12 @@ impl<'a> Verifier<'a> {
             Op::If | Op::Switch => (1..=1, inst.results.len()),
             Op::IfAny => (inst.results.len() + 1..=inst.results.len() + 1, inst.results.len()),
             Op::Store => (1..=1, 0),
-            Op::AtomicInc => (1..=2, 1),
             Op::Gather => (1..=2, 1),
             Op::LocalRead => (2..=3, 1),
             Op::LocalWrite => (3..=4, 1),
-            _ if class == Class::Effect => (2..=3, 0),
+            _ if class == Class::Effect => {
+                (op.element_operands() + 1..=op.element_operands() + 2, usize::from(op.gives_old()))
+            }
             Op::Reduce => (inst.args.len()..=inst.args.len(), 0),
             _ if class == Class::Reduce => (1..=1, 0),
             _ => (op.arity()..=op.arity(), 1),
@@ -392,6 +393,10 @@ impl<'a> Verifier<'a> {
             }
             Class::Effect if op != Op::AtomicInc => {
                 self.kind(inst, &[ParamKind::InOut], Some(args[0]))?;
+                for got in args[1..op.element_operands()].iter().copied().chain(result) {
+                    let message = || format!("`{}` of {} has elements of {got}", op.name(), args[0]);
+                    want(got == args[0], message)?;
+                }
                 if let Some(combine) = op.combine() {
                     combine.result_type(&[args[0], args[0]], args[0])?;
                 }

@@ -7,7 +7,7 @@
 
 use crate::ir::is_special;
 use crate::op::{Class, Op};
-use crate::trace::{NodeId, Reduces, Trace};
+use crate::trace::{NodeId, Reduces, Trace, across};
 
 /// The canonical form of what some roots need, with the order it was written in. Reused between evaluations.
 #[derive(Default)]
@@ -134,6 +134,10 @@ impl Canonical {
                 self.partial |= op == Op::Reduce && is_of_none(trace, payload);
             }
             Op::Placeholder | Op::Memory | Op::Result | Op::Version => self.words.extend([word, payload]),
+            _ if op.class() == Class::Across => {
+                // How long sequences are is no structure.
+                self.words.extend([word, across::structure(payload)]);
+            }
             // A lane op's payload is what compiling may do to its floats.
             op if payload != 0 && op.is_lane() => self.words.push(word | payload << MODE),
             _ => self.words.push(word),

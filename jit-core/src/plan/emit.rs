@@ -245,7 +245,10 @@ impl Emitter<'_> {
             self.schedule.in_memory[number as usize]
                 && self.schedule.home_level(number).is_some_and(|home| home < self.level)
         };
-        (matches!(op, Op::Data | Op::Version) || self.graph.is_reduced(number) || stored())
+        (matches!(op, Op::Data | Op::Version)
+            || op.class() == Class::Across
+            || self.graph.is_reduced(number)
+            || stored())
             && self.graph.node(number).scope == 0
     }
 
@@ -289,9 +292,9 @@ impl Emitter<'_> {
                 let param = self.memory(node.operands[0], id, 0, false);
                 self.builder.gather(param, operands[0], operands.get(1).copied())
             }
-            Op::AtomicInc => {
+            op if op.gives_old() => {
                 let param = self.memory(node.operands[0], id, 0, true);
-                self.builder.value(Op::AtomicInc, u64::from(param.0), operands, node.dtype)
+                self.builder.value(op, u64::from(param.0), operands, node.dtype)
             }
             Op::LocalZeros => self.builder.local_zeros(node.dtype, node.payload as u32),
             Op::LocalWrite => {

@@ -77,6 +77,10 @@ impl<'a> Graph<'a> {
                     lanes += 1;
                     graph.has_memory_users = true;
                 }
+                op if op.class() == Class::Across => {
+                    lanes = end;
+                    graph.gathered.push(graph.operands[start]);
+                }
                 _ => {}
             }
             graph.ops.push(node.op);
@@ -208,7 +212,7 @@ impl Regions {
     fn lane_operands<'a>(&'a self, trace: &'a Trace, id: NodeId) -> &'a [NodeId] {
         let node = trace.node(id);
         match node.op {
-            Op::Version => &[],
+            op if op == Op::Version || op.class() == Class::Across => &[],
             Op::Loop | Op::If | Op::Switch => &self.0[&id],
             op if op == Op::Gather || op.class() == Class::Effect => &node.operands()[1..],
             _ => node.operands(),

@@ -52,6 +52,17 @@ pub(crate) enum Step {
     },
     /// Launches a kernel.
     Launch(Box<Stage>),
+    /// Launches a builtin.
+    Across {
+        /// The node that it computes.
+        number: u32,
+        /// The node that it reads.
+        operand: u32,
+        /// The memory of that one.
+        from: Memory,
+        /// The memory of the first.
+        to: Memory,
+    },
 }
 
 /// A kernel of a plan.

@@ -56,7 +56,10 @@ pub(crate) fn plan(trace: &Trace, canonical: &Canonical, roots: &[NodeId], fuse:
             }
         }
         last = Some(level);
-        steps.push(Step::Launch(Box::new(emission.stage(work, length))));
+        steps.push(match work.across {
+            Some(number) => schedule.across(number),
+            None => Step::Launch(Box::new(emission.stage(work, length))),
+        });
     }
     let evaluated = schedule.evaluated();
     Plan { steps, slots: schedule.slots, evaluated }
@@ -73,6 +76,8 @@ pub(super) struct StageWork {
     pub(super) finish: Vec<u32>,
     /// A node that has the stage's number of lanes, none for one lane.
     pub(super) lanes: Option<u32>,
+    /// The node that a builtin computes, alone.
+    pub(super) across: Option<u32>,
     /// A reduction by the stage's division, none for one of all lanes.
     pub(super) segment: Option<u32>,
 }
@@ -179,9 +184,9 @@ impl<'a> Schedule<'a> {
             let alone = !self.fuse
                 && !matches!(op, Op::Literal | Op::LaneCount | Op::LocalZeros | Op::Reduce)
                 && !matches!(op.class(), Class::Region)
-                && (op.class() != Class::Effect || op == Op::AtomicInc);
+                && (op.class() != Class::Effect || op.gives_old());
             // What can only be had now: results of regions and effects that somebody still holds.
-            let now_or_never = matches!(op, Op::Result | Op::AtomicInc)
+            let now_or_never = (op == Op::Result || op.gives_old())
                 && self.graph.canonical.held_outside(self.graph.trace, number);
             let target = !targets.is_empty() && targets.contains(&number);
             if alone || now_or_never || target {
@@ -242,7 +247,7 @@ impl<'a> Schedule<'a> {
                 }
             }
             let class = op.class();
-            if matches!(class, Class::Read | Class::Region) {
+            if matches!(class, Class::Read | Class::Region | Class::Across) {
                 for &operand in self.graph.dependencies(number) {
                     if self.gathered[operand as usize] {
                         own = own.max(self.memory_level(operand));
@@ -266,8 +271,11 @@ impl<'a> Schedule<'a> {
             let (lane, foreign) = match op {
                 Op::Literal | Op::Data | Op::LaneCount => (0, 0),
                 Op::Version => (own + 1, own + 1),
-                _ if class == Class::Reduce || self.graph.is_state(number) => (own + 1, own + 1),
-                Op::Result | Op::AtomicInc => (own + u32::from(stored), own + 1),
+                _ if matches!(class, Class::Reduce | Class::Across) || self.graph.is_state(number) => {
+                    (own + 1, own + 1)
+                }
+                Op::Result => (own + u32::from(stored), own + 1),
+                _ if op.gives_old() => (own + u32::from(stored), own + 1),
                 _ => (own + u32::from(stored), own.max(foreign)),
             };
             self.levels[number as usize] = Levels { own, lane, foreign };
@@ -322,6 +330,22 @@ impl<'a> Schedule<'a> {
                             self.set_home(result, home);
                         }
                     }
+                }
+                Class::Across => {
+                    self.in_memory[number as usize] = true;
+                    let key = StageKey::of_lanes(self.level(number), self.width(number));
+                    let (lanes, segment) = (None, None);
+                    let (sinks, fills, finish) = (Vec::new(), Vec::new(), Vec::new());
+                    self.home[number as usize] = StageId(self.stages.len() as u32);
+                    self.stages.push(StageWork {
+                        key,
+                        sinks,
+                        fills,
+                        finish,
+                        lanes,
+                        segment,
+                        across: Some(number),
+                    });
                 }
                 _ if matches!(op, Op::Result | Op::Version | Op::Data) => continue,
                 _ if self.in_memory[number as usize] => {
@@ -424,7 +448,8 @@ impl<'a> Schedule<'a> {
     fn stage_of_key(&mut self, key: StageKey) -> StageId {
         *self.stage_ids.entry(key).or_insert_with(|| {
             let (sinks, fills, finish) = (Vec::new(), Vec::new(), Vec::new());
-            self.stages.push(StageWork { key, sinks, fills, finish, lanes: None, segment: None });
+            let (lanes, segment, across) = (None, None, None);
+            self.stages.push(StageWork { key, sinks, fills, finish, lanes, segment, across });
             StageId(self.stages.len() as u32 - 1)
         })
     }
@@ -524,6 +549,12 @@ impl<'a> Schedule<'a> {
                 }
             }
         }
+    }
+
+    /// What computes a node by a builtin.
+    fn across(&self, number: u32) -> Step {
+        let from = self.graph.number(self.graph.node(number).operands[0]);
+        Step::Across { number, operand: from, from: self.memory[&from], to: self.memory[&number] }
     }
 
     fn new_slot(&mut self, dtype: DType, sized: u32) -> Memory {

@@ -12,6 +12,7 @@ use crate::float_mode::FloatMode;
 use crate::interp::{Interpreter, Mode};
 use crate::ir::Program;
 use crate::runtime::batch::Work;
+use crate::runtime::builtins::Builtins;
 use crate::runtime::cache::{KernelEntry, Variant};
 use crate::runtime::pool::Pool;
 use crate::runtime::stream::Streams;
@@ -63,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) options: DeviceOptions,
     pub(crate) compiler: Compiler,
+    pub(crate) builtins: Builtins,
     pub(crate) pool: Pool,
     pub(crate) streams: Streams,
     pub(crate) history: Mutex<History>,
@@ -85,6 +87,7 @@ impl Device {
         let device = Device(Box::leak(Box::new(Shared {
             compiler: Compiler::new(Arc::clone(&backend), &options),
             backend,
+            builtins: Builtins::default(),
             pool: Pool::new(options.cache_bytes, options.memory_budget),
             streams: Streams::new(),
             history: Mutex::default(),

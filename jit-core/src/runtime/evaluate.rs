@@ -6,12 +6,13 @@
 //! before anybody can see its results, so work on them comes later in every order.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::backend::Arg;
+use crate::builtin::Builtin;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::{Hole, Outline, ParamKind};
@@ -26,7 +27,7 @@ use crate::runtime::pool::Reuse;
 use crate::runtime::stream::Ticket;
 use crate::runtime::structures::Structures;
 use crate::runtime::{CacheOutcome, Device, KernelCache, KernelRecord, Storage, Stream};
-use crate::trace::{LoopMode, NodeId, Trace};
+use crate::trace::{self, LoopMode, NodeId, Trace};
 
 /// What planning remembers of a device: plans and kernels by structure, and buffers that are reused. Locked by who has
 /// locked the trace, or briefly by who locks nothing else.
@@ -58,6 +59,12 @@ enum CachedStep {
         lanes: Option<u32>,
         segment: Option<u32>,
     },
+    Across {
+        number: u32,
+        operand: u32,
+        from: Memory,
+        to: Memory,
+    },
 }
 
 /// What a plan refers to, taken while the trace was locked.
@@ -71,6 +78,8 @@ struct Snapshot {
     slot_sizes: SmallVec<[u64; 4]>,
     /// For each launch: values of literals, lanes, counts.
     launches: SmallVec<[LaunchData; 1]>,
+    /// For each launch of a builtin: which, and the number that it gets.
+    across: SmallVec<[(Builtin, u64); 1]>,
 }
 
 #[derive(Default)]
@@ -185,6 +194,9 @@ impl Planner {
             for step in plan.steps {
                 steps.push(match step {
                     Step::Copy { from, to } => CachedStep::Copy { from, to },
+                    Step::Across { number, operand, from, to } => {
+                        CachedStep::Across { number, operand, from, to }
+                    }
                     Step::Launch(stage) => {
                         let kernel = kernels.entry(stage.program, &mut holes);
                         // Both in the order of the program's text; some literals are no holes.
@@ -231,9 +243,14 @@ impl Snapshot {
             }
         };
         let mut launches = SmallVec::new();
+        let mut across = SmallVec::new();
         for step in &plan.steps {
             match step {
                 CachedStep::Copy { from, to } => [*from, *to].into_iter().for_each(&mut leaf),
+                CachedStep::Across { number, operand, from, to } => {
+                    [*from, *to].into_iter().for_each(&mut leaf);
+                    across.push(trace::across::builtin(node(*number), node(*operand).dtype));
+                }
                 CachedStep::Launch { literals, args, lanes, segment, .. } => {
                     let mut data = LaunchData {
                         literals: literals.iter().map(literal).collect(),
@@ -257,7 +274,7 @@ impl Snapshot {
         leaves.sort_unstable_by_key(|&(number, _)| number);
         let slot_sizes = plan.slots.iter().map(|&(_, number)| node(number).elements()).collect();
         let evaluated = plan.evaluated.iter().map(|&(n, _)| order[n as usize]).collect();
-        Snapshot { plan, is_new, evaluated, leaves, slot_sizes, launches }
+        Snapshot { plan, is_new, evaluated, leaves, slot_sizes, launches, across }
     }
 
     fn storage<'a>(&'a self, slots: &'a [Arc<Storage>], memory: Memory) -> &'a Arc<Storage> {
@@ -276,7 +293,7 @@ impl Snapshot {
         let shared = device.shared();
         let entries = self.plan.steps.iter().filter_map(|step| match step {
             CachedStep::Launch { kernel, .. } => Some(&**kernel),
-            CachedStep::Copy { .. } => None,
+            CachedStep::Copy { .. } | CachedStep::Across { .. } => None,
         });
         let wanted: SmallVec<[_; 4]> =
             entries.zip(&self.launches).map(|(entry, data)| (entry, &*data.literals)).collect();
@@ -289,12 +306,42 @@ impl Snapshot {
         let mut last = None;
         let mut effort = 0u64;
         let mut launches = self.launches.iter();
+        let mut across = self.across.iter();
         for step in &self.plan.steps {
             match step {
                 CachedStep::Copy { from, to } => {
                     let (from, to) = (storage(*from), storage(*to));
                     effort = effort.saturating_add(from.bytes() as u64);
                     work.push(Work::Copy { from: Span::of(from), to: Span::of(to) });
+                }
+                CachedStep::Across { from, to, .. } => {
+                    let &(builtin, number) = across.next().expect("one snapshot a builtin");
+                    let start = Instant::now();
+                    let (kernel_number, kernel, cache) = shared.builtins.get(&*shared.backend, builtin)?;
+                    let time = if cache == CacheOutcome::Hit { Duration::ZERO } else { start.elapsed() };
+                    let (from, to) = (storage(*from), storage(*to));
+                    let [Arg::Memory { len: lanes, .. }, _] = [from.arg(), to.arg()] else {
+                        unreachable!("a storage is memory")
+                    };
+                    let run = shared.options.profile.then(|| Arc::new(Run::new(shared.made)));
+                    records.push(KernelRecord {
+                        kernel: kernel_number,
+                        backend: device.kind(),
+                        lanes,
+                        ops: 1,
+                        inputs: 1,
+                        outputs: 1,
+                        bytes: (from.bytes() + to.bytes()) as u64,
+                        cache,
+                        compile_time: time,
+                        submitted: shared.made.elapsed(),
+                        mode: LoopMode::current(),
+                        stream: stream.number(),
+                        run: run.clone(),
+                    });
+                    effort = effort.saturating_add(lanes.saturating_mul(ACROSS));
+                    let args = vec![from.arg(), to.arg(), Arg::Scalar(number)];
+                    work.push(Work::Kernel { kernel, args, lanes, segment: 0, run });
                 }
                 CachedStep::Launch { kernel: entry, args: sources, .. } => {
                     let data = launches.next().expect("one snapshot a launch");
@@ -370,6 +417,9 @@ const POISON: u8 = 0xc7;
 
 /// Work up to this many instructions times lanes is done by the submitting thread: handing it over costs more.
 const SMALL: u64 = 1 << 14;
+
+/// Roughly the instructions that a builtin needs for an element.
+const ACROSS: u64 = 32;
 
 fn launch_effort(outline: &Outline, lanes: u64) -> u64 {
     if outline.has_loop { u64::MAX } else { lanes.saturating_mul(outline.instructions) }

@@ -6,9 +6,11 @@
 //! - `storage`: memory of evaluated arrays; `pool`: memory between two uses; `memory`: what there is.
 //! - `cache`: kernels by structure, `structures`: the bounded map underneath. `compiler`: their code, from memory, from
 //!   `disk`, or compiled. `history`: what was launched.
+//! - `builtins`: kernels of no program.
 //! - `evaluate`: from roots to a submitted batch, `flight`: evaluations that meet.
 
 mod batch;
+mod builtins;
 mod cache;
 mod clock;
 mod compiler;

@@ -154,7 +154,7 @@ impl BufferVar {
     #[track_caller]
     pub fn scatter(&self, op: Op, value: &Var, index: &Var, mask: Option<&Var>) {
         let lanes: SmallVec<[&Var; 3]> = [value, index].into_iter().chain(mask).collect();
-        drop(self.effect(op, true, &lanes, Location::caller()));
+        drop(self.effect(op, &lanes, Location::caller()));
     }
 
     /// Adds 1 to integer elements; gives each active lane the old value.
@@ -164,22 +164,61 @@ impl BufferVar {
     #[track_caller]
     pub fn atomic_inc(&self, index: &Var, mask: Option<&Var>) -> Var {
         let lanes: SmallVec<[&Var; 3]> = [index].into_iter().chain(mask).collect();
-        self.effect(Op::AtomicInc, false, &lanes, Location::caller())
+        self.effect(Op::AtomicInc, &lanes, Location::caller())
+    }
+
+    /// Stores elements; gives each active lane the old value, others 0.
+    ///
+    /// # Panics
+    /// At the caller's line on misuse.
+    #[track_caller]
+    pub fn exchange(&self, value: &Var, index: &Var, mask: Option<&Var>) -> Var {
+        let lanes: SmallVec<[&Var; 3]> = [value, index].into_iter().chain(mask).collect();
+        self.effect(Op::Exchange, &lanes, Location::caller())
+    }
+
+    /// Stores elements where they have the expected bits; gives each active lane the old value, others 0.
+    ///
+    /// # Panics
+    /// At the caller's line on misuse.
+    #[track_caller]
+    pub fn compare_exchange(&self, expected: &Var, value: &Var, index: &Var, mask: Option<&Var>) -> Var {
+        let masked = mask.map(|mask| nowhere_unless(mask, index));
+        let index = masked.as_ref().unwrap_or(index);
+        self.effect(Op::CompareExchange, &[expected, value, index], Location::caller())
+    }
+
+    /// Its number of elements as a u64 value that does not become part of any kernel's structure.
+    #[track_caller]
+    pub fn lane_count(&self) -> Var {
+        let at = Location::caller();
+        Var::made(self.device(), |t| {
+            let size = t.place(self.place.key).size;
+            Ok(t.lane_count(size, at))
+        })
     }
 
     #[track_caller]
-    fn effect(&self, op: Op, has_value: bool, lanes: &[&Var], at: &'static Location<'static>) -> Var {
+    fn effect(&self, op: Op, lanes: &[&Var], at: &'static Location<'static>) -> Var {
         self.same_device(op.name(), lanes);
         let current = region::enclosing(self.device(), op.name());
-        let has_mask = lanes.len() > 1 + usize::from(has_value);
-        let seen = evaluated::operands_of_effect(self.device(), lanes, has_mask);
+        let has_mask = lanes.len() > op.element_operands() + 1;
+        let mut seen = evaluated::operands_of_effect(self.device(), lanes, has_mask);
+        if let Some(seen) = &mut seen
+            && op == Op::CompareExchange
+            && seen.len() > lanes.len()
+        {
+            let mask = seen.pop().expect("it was added");
+            let index = seen.last_mut().expect("an index");
+            *index = nowhere_unless(&mask, index);
+        }
         let seen: Option<SmallVec<[&Var; 3]>> = seen.as_ref().map(|seen| seen.iter().collect());
         let lanes = seen.as_deref().unwrap_or(lanes);
         Var::made(self.device(), |t| {
             let ids = bind_all(t, lanes, at);
             let target = t.bind(current, self.place.key, true);
-            let (value, rest) = if has_value { (Some(ids[0]), &ids[1..]) } else { (None, &ids[..]) };
-            let effect = t.effect(current, op, target, value, rest[0], rest.get(1).copied(), at);
+            let (values, rest) = ids.split_at(op.element_operands());
+            let effect = t.effect(current, op, target, values, rest[0], rest.get(1).copied(), at);
             unbind_all(t, lanes, &ids);
             let effect = effect?;
             if current == 0 {
@@ -198,6 +237,15 @@ impl BufferVar {
             mixed(op, self.device(), other);
         }
     }
+}
+
+/// An index that is out of bounds where the mask is false, for what has no room for a mask: a node has four operands.
+#[track_caller]
+fn nowhere_unless(mask: &Var, index: &Var) -> Var {
+    let dtype = index.dtype();
+    assert!(dtype.is_int(), "`compare_exchange` takes an index of an integer type, got {dtype}");
+    let index = Var::apply(Op::Cast, DType::I64, &[index]);
+    Var::apply(Op::Select, DType::I64, &[mask, &index, &Var::literal(DType::I64, u64::MAX)])
 }
 
 impl Drop for Held {

@@ -10,9 +10,11 @@
 //! - `simplify`: what is folded while tracing.
 //! - `local`: arrays that each lane has for itself.
 //! - `evaluated`: loops that run iteration by iteration, on the lanes that are left.
-//! - `region`: the closures of loops and branches. `reduction`: reductions, with closures too. `var`, `buffer`: handles.
+//! - `region`: the closures of loops and branches. `reduction`: reductions, with closures too. `across`: scans, sorting,
+//!   compression. `var`, `buffer`: handles.
 //! - `fold`: the value of an op on literals. `dump`: the trace as text, `graphviz`: as a picture. `misuse`: what is said about mistakes.
 
+pub(crate) mod across;
 mod buffer;
 mod dump;
 mod eval;
@@ -362,7 +364,7 @@ impl Trace {
         if !self.simplify || mask.is_some_and(|m| !self.is_literal_value(m, 1)) {
             operands.extend(mask);
         }
-        let (size, mut scope) = self.check_indexed(Op::Gather, current, None, index, mask)?;
+        let (size, mut scope) = self.check_indexed(Op::Gather, current, &[], index, mask)?;
         let dtype = self.node(source).dtype;
         if ordered {
             // It runs on every lane, also if nothing uses it.
@@ -394,18 +396,18 @@ impl Trace {
         current: u32,
         op: Op,
         target: NodeId,
-        value: Option<NodeId>,
+        values: &[NodeId],
         index: NodeId,
         mask: Option<NodeId>,
         at: At,
     ) -> Result<NodeId, Misuse> {
         let dtype = self.node(target).dtype;
         self.refuse_locals(op, &[target])?;
-        self.check_effect(op, dtype, value)?;
-        let (size, _) = self.check_indexed(op, current, value, index, mask)?;
+        self.check_effect(op, dtype, values)?;
+        let (size, _) = self.check_indexed(op, current, values, index, mask)?;
         let mut operands = smallvec::SmallVec::<[NodeId; 4]>::new();
         operands.push(target);
-        operands.extend(value);
+        operands.extend_from_slice(values);
         operands.push(index);
         if !self.simplify || mask.is_some_and(|m| !self.is_literal_value(m, 1)) {
             operands.extend(mask);
@@ -529,7 +531,7 @@ impl Trace {
         &mut self,
         op: Op,
         current: u32,
-        value: Option<NodeId>,
+        values: &[NodeId],
         index: NodeId,
         mask: Option<NodeId>,
     ) -> Result<(u64, u32), Misuse> {
@@ -539,7 +541,8 @@ impl Trace {
                 Misuse::new(format!("{message}: {}", self.list(&operands)))
             },
         )?;
-        let lanes: smallvec::SmallVec<[NodeId; 3]> = value.into_iter().chain([index]).chain(mask).collect();
+        let lanes: smallvec::SmallVec<[NodeId; 4]> =
+            values.iter().copied().chain([index]).chain(mask).collect();
         self.refuse_locals(op, &lanes)?;
         let (size, scope) = self.joint_size(op, current, &lanes)?;
         let merged = if op.class() == Class::Effect { current } else { scope };
@@ -569,8 +572,8 @@ impl Trace {
         Ok((size, scope))
     }
 
-    fn check_effect(&self, op: Op, target: DType, value: Option<NodeId>) -> Result<(), Misuse> {
-        if let Some(value) = value {
+    fn check_effect(&self, op: Op, target: DType, values: &[NodeId]) -> Result<(), Misuse> {
+        for &value in values {
             let dtype = self.node(value).dtype;
             if dtype != target {
                 return Err(Misuse::new(format!(

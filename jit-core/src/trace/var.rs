@@ -250,7 +250,7 @@ impl Var {
                 t.check_top_level(op.name(), own.id())?;
             }
             let ids = bind_all(t, &all, at);
-            let effect = t.effect(0, op, ids[0], Some(ids[1]), ids[2], ids.get(3).copied(), at);
+            let effect = t.effect(0, op, ids[0], &ids[1..2], ids[2], ids.get(3).copied(), at);
             let version = effect.map(|e| {
                 let (dtype, size) = (t.node(ids[0]).dtype, t.node(ids[0]).size);
                 t.version(e, 0, dtype, size, at)
@@ -345,7 +345,7 @@ impl Var {
             canonical.write(t, &roots);
             let plan = plan::plan(t, &canonical, &roots, device.shared().options.fuse);
             let launched = plan.steps.into_iter().filter_map(|step| match step {
-                Step::Copy { .. } => None,
+                Step::Copy { .. } | Step::Across { .. } => None,
                 Step::Launch(stage) => Some(stage.program),
             });
             Ok(launched.collect())

@@ -66,6 +66,55 @@ impl<'c> Gen<'c, '_> {
         Ok(self.e.load(self.e.memory(dtype, Form::Varying), olds, dtype.size() as u32))
     }
 
+    /// Stores elements, those of `compare_exchange` where the expected bits stand; gives the old ones.
+    pub(super) fn exchange(&mut self, inst: &Inst) -> Result<Val<'c>, Error> {
+        let dtype = self.program.params[inst.param().index()].dtype;
+        let (active, at) = self.locate(inst);
+        let mask = self.mask_or_all(active);
+        let mut given = Vec::with_capacity(2);
+        for &value in &inst.args[..inst.op.element_operands()] {
+            let value = self.lanes_of(value);
+            given.push(self.spill(dtype, value));
+        }
+        let olds = self.spill(dtype, self.e.register(dtype, Form::Varying).const_zero());
+        let size = dtype.size() as u32;
+        self.each_lane(mask, at, self.alone, |generator, shared, lane, at| {
+            let e = &generator.e;
+            let element = e.memory(dtype, Form::Uniform);
+            let bits = e.int(size * 8, Form::Uniform);
+            let of_lane = |from| e.address(element, from, lane.into()).into_pointer_value();
+            let given: Vec<Val<'c>> = given.iter().map(|&from| e.load(bits, of_lane(from), size)).collect();
+            let ordering = AtomicOrdering::Monotonic;
+            let old = match (shared, &given[..]) {
+                (Shared::No, &[.., value]) => {
+                    let old = e.load(bits, at, size);
+                    let new = match given[..] {
+                        [expected, value] => {
+                            let same = e.icmp(IntPredicate::EQ, old, expected);
+                            e.select(same, value, old)
+                        }
+                        _ => value,
+                    };
+                    e.store(new, at, size);
+                    old
+                }
+                (Shared::Perhaps, &[expected, value]) => {
+                    let outcome = built(e.builder.build_cmpxchg(at, expected, value, ordering, ordering));
+                    built(e.builder.build_extract_value(outcome, 0, ""))
+                }
+                (Shared::Perhaps, &[value]) => {
+                    let swap = AtomicRMWBinOp::Xchg;
+                    built(e.builder.build_atomicrmw(swap, at, value.into_int_value(), ordering)).into()
+                }
+                _ => return Err(super::unsupported(inst.op, dtype)),
+            };
+            e.store(old, of_lane(olds), size);
+            Ok(())
+        })?;
+        let olds = self.e.load(self.e.memory(dtype, Form::Varying), olds, size);
+        Ok(from_memory(&self.e, dtype, olds))
+    }
+
     /// `atomic_inc` where all lanes count in one element: it changes once for a vector, and a lane's old value follows from how
     /// many lanes take part before it.
     fn count_in_one(&mut self, inst: &Inst) -> Val<'c> {

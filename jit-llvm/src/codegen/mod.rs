@@ -183,6 +183,7 @@ impl<'c> Gen<'c, '_> {
                 return Ok(());
             }
             Op::AtomicInc => self.atomic_inc(inst)?,
+            Op::Exchange | Op::CompareExchange => self.exchange(inst)?,
             Op::LocalZeros => return Ok(()),
             Op::LocalRead => self.local_read(inst),
             Op::LocalWrite => {

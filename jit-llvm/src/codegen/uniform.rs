@@ -36,7 +36,8 @@ impl Analysis {
         let any_arg = inst.args.iter().any(|&a| self.varies(a));
         match inst.op {
             Op::Reduce => self.strike(&inst.blocks[0].params, true),
-            Op::Counter | Op::Load | Op::AtomicInc | Op::LocalRead => self.strike(&inst.results, true),
+            Op::Counter | Op::Load | Op::LocalRead => self.strike(&inst.results, true),
+            op if op.gives_old() => self.strike(&inst.results, true),
             Op::Loop => {
                 let (condition, body) = (&inst.blocks[0], &inst.blocks[1]);
                 let diverges = self.varies(condition.yields[0]);

@@ -32,6 +32,12 @@ impl Coverage {
         }
     }
 
+    /// How many live steps of each op there were.
+    pub(crate) fn ops(&self) -> &BTreeMap<Op, usize> {
+        &self.ops
+    }
+
+    #[cfg(test)]
     pub(crate) fn merge(&mut self, other: Coverage) {
         self.programs += other.programs;
         self.with_region += other.with_region;

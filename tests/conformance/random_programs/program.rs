@@ -6,17 +6,20 @@ use std::fmt::Write as _;
 use jit_core::dtype::{DType, format_bits};
 use jit_core::op::Op;
 use jit_core::trace::Division;
+use serde::{Deserialize, Serialize};
+
+use super::text::{division, dtype, op, ops};
 
 /// A value of a program.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Slot(pub(crate) u32);
 
 /// A buffer of a program.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Place(pub(crate) u32);
 
 /// A traced program.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Program {
     /// All values.
     pub(crate) slots: Vec<SlotInfo>,
@@ -33,8 +36,9 @@ pub(crate) struct Program {
 }
 
 /// What is known of a value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct SlotInfo {
+    #[serde(with = "dtype")]
     pub(crate) dtype: DType,
     /// Number of elements; in a region its number of lanes.
     pub(crate) size: u64,
@@ -47,7 +51,7 @@ pub(crate) struct SlotInfo {
 }
 
 /// How outputs are had.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) enum Ending {
     /// One evaluation of everything.
     #[default]
@@ -59,14 +63,14 @@ pub(crate) enum Ending {
 }
 
 /// Where a gather reads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Source {
     Array(Slot),
     Buffer(Place),
 }
 
 /// What a scatter writes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Target {
     /// The next version of an array, which becomes a new value.
     Array {
@@ -77,7 +81,7 @@ pub(crate) enum Target {
 }
 
 /// Elements of an uploaded array.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Contents {
     /// 0 to 7.
     Small(u64),
@@ -90,7 +94,7 @@ pub(crate) enum Contents {
 }
 
 /// Steps with what they end in.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Block {
     /// What stands for the state or the arguments.
     pub(crate) params: Vec<Slot>,
@@ -99,7 +103,7 @@ pub(crate) struct Block {
 }
 
 /// One call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Step {
     Literal {
         out: Slot,
@@ -122,6 +126,7 @@ pub(crate) enum Step {
     },
     Lane {
         out: Slot,
+        #[serde(with = "op")]
         op: Op,
         args: Vec<Slot>,
     },
@@ -132,6 +137,7 @@ pub(crate) enum Step {
         mask: Option<Slot>,
     },
     Scatter {
+        #[serde(with = "op")]
         op: Op,
         target: Target,
         value: Slot,
@@ -143,6 +149,20 @@ pub(crate) enum Step {
         place: Place,
         index: Slot,
         mask: Option<Slot>,
+    },
+    /// Without an expected value: whatever is there is exchanged.
+    Exchange {
+        out: Slot,
+        place: Place,
+        expected: Option<Slot>,
+        value: Slot,
+        index: Slot,
+        mask: Option<Slot>,
+    },
+    Across {
+        out: Slot,
+        across: Across,
+        arg: Slot,
     },
     LocalZeros {
         out: Slot,
@@ -162,18 +182,22 @@ pub(crate) enum Step {
     },
     Reduce {
         out: Slot,
+        #[serde(with = "op")]
         op: Op,
         arg: Slot,
+        #[serde(with = "division")]
         division: Division,
     },
     /// A reduction of several values, each combined by an op, and the last one of two chosen by the first.
     Combine {
         outs: Vec<Slot>,
         states: Vec<Slot>,
+        #[serde(with = "ops")]
         ops: Vec<Op>,
         identity: Vec<u64>,
         /// A number that the closure captures.
         captured: Option<Slot>,
+        #[serde(with = "division")]
         division: Division,
     },
     NewBuffer {
@@ -215,6 +239,32 @@ pub(crate) enum Step {
     },
 }
 
+/// What a builtin does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum Across {
+    Scan {
+        #[serde(with = "op")]
+        combine: Op,
+        exclusive: bool,
+        reverse: bool,
+        length: Option<u64>,
+    },
+    Sort,
+    Argsort(#[serde(with = "dtype")] DType),
+    Compress(#[serde(with = "dtype")] DType, Option<u64>),
+}
+
+impl Across {
+    fn op(self) -> Op {
+        match self {
+            Across::Scan { .. } => Op::Scan,
+            Across::Sort => Op::Sort,
+            Across::Argsort(_) => Op::Argsort,
+            Across::Compress(..) => Op::Compress,
+        }
+    }
+}
+
 impl Step {
     /// The op of the table that it is, if it is one.
     pub(crate) fn op(&self) -> Option<Op> {
@@ -226,6 +276,9 @@ impl Step {
             Step::Combine { .. } => Op::Reduce,
             Step::Gather { .. } => Op::Gather,
             Step::AtomicInc { .. } => Op::AtomicInc,
+            Step::Exchange { expected: None, .. } => Op::Exchange,
+            Step::Exchange { .. } => Op::CompareExchange,
+            Step::Across { across, .. } => across.op(),
             Step::LocalZeros { .. } => Op::LocalZeros,
             Step::LocalRead { .. } => Op::LocalRead,
             Step::LocalWrite { .. } => Op::LocalWrite,
@@ -248,6 +301,8 @@ impl Step {
             | Step::Gather { out, .. }
             | Step::Scatter { target: Target::Array { out, .. }, .. }
             | Step::AtomicInc { out, .. }
+            | Step::Exchange { out, .. }
+            | Step::Across { out, .. }
             | Step::LocalZeros { out }
             | Step::LocalRead { out, .. }
             | Step::LocalWrite { out, .. }
@@ -281,6 +336,10 @@ impl Step {
                 [*value, *index].into_iter().chain(*mask).chain(array).collect()
             }
             Step::AtomicInc { index, mask, .. } => [*index].into_iter().chain(*mask).collect(),
+            Step::Exchange { expected, value, index, mask, .. } => {
+                [*value, *index].into_iter().chain(*expected).chain(*mask).collect()
+            }
+            Step::Across { arg, .. } => vec![*arg],
             Step::LocalRead { array, index, mask, .. } => [*array, *index].into_iter().chain(*mask).collect(),
             Step::LocalWrite { array, value, index, mask, .. } => {
                 [*array, *value, *index].into_iter().chain(*mask).collect()
@@ -304,9 +363,9 @@ impl Step {
             Step::Gather { source: Source::Buffer(place), .. } | Step::Snapshot { place, .. } => {
                 (Some(*place), None)
             }
-            Step::Scatter { target: Target::Buffer(place), .. } | Step::AtomicInc { place, .. } => {
-                (None, Some(*place))
-            }
+            Step::Scatter { target: Target::Buffer(place), .. }
+            | Step::AtomicInc { place, .. }
+            | Step::Exchange { place, .. } => (None, Some(*place)),
             _ => (None, None),
         }
     }

@@ -70,7 +70,9 @@ fn cut_step(program: &mut Program, n: usize) -> bool {
     let mut indices = HashSet::new();
     for step in &program.steps {
         step.for_each(&mut |s| match s {
-            Step::Scatter { index, .. } | Step::AtomicInc { index, .. } => drop(indices.insert(*index)),
+            Step::Scatter { index, .. } | Step::AtomicInc { index, .. } | Step::Exchange { index, .. } => {
+                indices.insert(*index);
+            }
             _ => {}
         });
     }
@@ -152,6 +154,7 @@ fn drop_mask(program: &mut Program, n: usize) -> bool {
             Step::Gather { mask, .. }
             | Step::Scatter { mask, .. }
             | Step::AtomicInc { mask, .. }
+            | Step::Exchange { mask, .. }
             | Step::LocalRead { mask, .. }
             | Step::LocalWrite { mask, .. } => *mask = None,
             _ => {}
@@ -209,6 +212,7 @@ impl Known {
                 }
                 Step::Scatter { target: Target::Buffer(place), .. }
                 | Step::AtomicInc { place, .. }
+                | Step::Exchange { place, .. }
                 | Step::Gather { source: Source::Buffer(place), .. } => vec![*place],
                 Step::Eval { places, .. } => places.clone(),
                 _ => vec![],

@@ -11,7 +11,7 @@ use jit_core::trace::{
 };
 
 use super::choices::{Choices, special};
-use super::program::{Block, Contents, Ending, Program, Slot, Source, Step, Target};
+use super::program::{Across, Block, Contents, Ending, Program, Slot, Source, Step, Target};
 use crate::host::{read_bits, upload_bits};
 
 /// What a program left: the elements of outputs, then of buffers.
@@ -158,6 +158,27 @@ impl Replay<'_> {
                 let (index, mask) = (self.get(*index), mask.map(|m| self.get(m)));
                 let old = self.buffer(place.0).atomic_inc(&index, mask.as_ref());
                 self.define(*out, old);
+            }
+            Step::Exchange { out, place, expected, value, index, mask } => {
+                let (value, index, mask) = (self.get(*value), self.get(*index), mask.map(|m| self.get(m)));
+                let buffer = self.buffer(place.0);
+                let old = match expected.map(|e| self.get(e)) {
+                    None => buffer.exchange(&value, &index, mask.as_ref()),
+                    Some(expected) => buffer.compare_exchange(&expected, &value, &index, mask.as_ref()),
+                };
+                self.define(*out, old);
+            }
+            Step::Across { out, across, arg } => {
+                let arg = self.get(*arg).bind(device);
+                let result = match *across {
+                    Across::Scan { combine, exclusive, reverse, length } => {
+                        arg.scan(combine, exclusive, reverse, length)
+                    }
+                    Across::Sort => arg.sort(),
+                    Across::Argsort(index) => arg.argsort(index),
+                    Across::Compress(index, room) => arg.compress(index, room),
+                };
+                self.define(*out, result);
             }
             Step::Reduce { out, op, arg, division } => {
                 self.define(*out, self.get(*arg).reduce_by(*op, *division));

@@ -17,7 +17,7 @@ use jit_core::op::{ALL_OPS, Class, Op, Rule};
 use jit_core::trace::Division;
 
 use super::choices::{Choices, special};
-use super::program::{Contents, Ending, Place, Program, Slot, SlotInfo, Source, Step, Target};
+use super::program::{Across, Contents, Ending, Place, Program, Slot, SlotInfo, Source, Step, Target};
 use super::sketch::{Kind, Move, Sketch};
 
 /// The program of a sketch.
@@ -126,6 +126,7 @@ impl Resolver {
             Kind::GatherBuffer => self.gather_buffer(c),
             Kind::Scatter => self.scatter(c),
             Kind::AtomicInc => self.atomic_inc(c),
+            Kind::Exchange => self.exchange(c),
             Kind::LocalRead => self.local_read(c),
             Kind::LocalWrite => self.local_write(c),
             Kind::Reduce => self.reduce(c),
@@ -136,6 +137,7 @@ impl Resolver {
             Kind::Lane => self.lane(c),
             _ if inside => self.lane(c),
             Kind::ScatterArray => self.scatter_array(c),
+            Kind::Across => self.across(c),
             Kind::NewBuffer => self.new_buffer(c),
             Kind::Snapshot => self.snapshot(c),
             Kind::Set => self.set(c),
@@ -457,6 +459,57 @@ impl Resolver {
         }
     }
 
+    /// Elements that no other lane touches are exchanged, of integers and bools perhaps only if they are what is expected
+    /// (the bits of a computed NaN are nobody's business).
+    fn exchange(&mut self, c: &mut Choices<'_>) {
+        let own = |p: &PlaceInfo| !p.tally && matches!(p.mode, None | Some(Mode::Own { .. }));
+        let Some(place) = self.place(c, own) else { return self.scatter(c) };
+        let width = self.width(c);
+        let PlaceInfo { dtype, size, .. } = self.places[place.0 as usize];
+        let wish = Mode::Own { stride: 1 + c.next(3) as u64, reversed: c.next(2) == 1 };
+        let index = match self.mode(place, wish) {
+            Some(Mode::Own { stride, reversed }) => self.own_index(c, stride, reversed),
+            _ if width == 1 => self.index(c, size, width),
+            _ => self.distinct_index(c, width),
+        };
+        let value = self.operand(c, dtype, width);
+        let expected = (!dtype.is_float() && c.next(2) == 1).then(|| self.operand(c, dtype, width));
+        let mask = self.mask(c, width);
+        let operands = [Some(index), Some(value), expected, mask];
+        let out = self.define_like(dtype, !dtype.is_float(), &operands);
+        self.emit(Step::Exchange { out, place, expected, value, index, mask });
+    }
+
+    /// A scan, a sort, its order, or what is true.
+    fn across(&mut self, c: &mut Choices<'_>) {
+        let local = |s: Slot| self.info(s).local.is_some();
+        let tops: Vec<Slot> =
+            self.visible.iter().copied().filter(|&s| self.info(s).depth == 0 && !local(s)).collect();
+        let bools: Vec<Slot> = tops.iter().copied().filter(|&s| self.info(s).dtype == DType::Bool).collect();
+        let kind = c.next(5);
+        let arg = if kind == 4 && !bools.is_empty() { *c.of(&bools) } else { *c.of(&tops) };
+        let SlotInfo { dtype, size, .. } = *self.info(arg);
+        let index = *c.of(&[DType::U32, DType::U64]);
+        let (across, result, room) = match kind {
+            0 => (Across::Sort, dtype, size),
+            1 => (Across::Argsort(index), index, size),
+            _ if dtype == DType::Bool => {
+                let room = *c.of(&[None, None, Some(size / 2), Some(1)]);
+                // A literal that no device has is one element.
+                (Across::Compress(index, room), index, room.unwrap_or(size))
+            }
+            _ => {
+                let combine = *c.of(&[Op::Add, Op::Add, Op::Min, Op::Max]);
+                let length = *c.of(&[None, None, Some(1), Some(5), Some(20)]);
+                let (exclusive, reverse) = (c.next(2) == 1, c.next(2) == 1);
+                (Across::Scan { combine, exclusive, reverse, length }, dtype, size)
+            }
+        };
+        let out = self.define(result, room, !result.is_float());
+        self.emit(Step::Across { out, across, arg });
+        self.spread(c, out);
+    }
+
     /// The mode of a place in the open region, settled now if it is not yet; none at the top level.
     fn mode(&mut self, place: Place, wish: Mode) -> Option<Mode> {
         self.region?;
@@ -641,7 +694,7 @@ fn takes(op: Op, dtype: DType) -> bool {
 fn scatters(dtype: DType) -> Vec<Op> {
     let takes = |op: &Op| {
         op.class() == Class::Effect
-            && *op != Op::AtomicInc
+            && !op.gives_old()
             && op.combine().is_none_or(|c| c.result_type(&[dtype, dtype], dtype).is_ok())
     };
     ALL_OPS.iter().copied().filter(takes).collect()

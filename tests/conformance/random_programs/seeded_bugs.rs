@@ -1,4 +1,4 @@
-//! Random programs find faults: each of those that are planted in the interpreter shows within 500 programs.
+//! Random programs find faults: each of those that are planted in the interpreter shows within 1,000 programs.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use super::{difference, outcome, runner};
 use crate::devices;
 
 /// So many programs must suffice for each.
-const PROGRAMS: usize = 500;
+const PROGRAMS: usize = 1000;
 
 #[test]
 fn random_programs_find_each_seeded_bug() {
-    let mut runner = runner(3, 1);
+    let mut runner = runner([3; 32], 1);
     let cases: Vec<(Program, Outcome)> = (0..PROGRAMS)
         .map(|_| {
             let sketch = sketches().new_tree(&mut runner).expect("a sketch").current();

@@ -8,6 +8,7 @@ mod check;
 mod exact;
 mod grid;
 
+mod across;
 mod atomics;
 mod bounds;
 mod casts;

@@ -2,6 +2,7 @@ use std::sync::Barrier;
 
 use super::*;
 use crate::backend::{Allocation, Caps};
+use crate::builtin::Builtin;
 use crate::interp::{Interpreter, Mode};
 use crate::ir::parse;
 use crate::runtime::KernelCache;
@@ -24,6 +25,10 @@ impl Backend for Counting {
         self.compiled.fetch_add(1, Ordering::Relaxed);
         (self.before)(program)?;
         self.inner.compile(program)
+    }
+
+    fn builtin(&self, builtin: Builtin) -> Result<Arc<dyn CompiledKernel>, Error> {
+        self.inner.builtin(builtin)
     }
 
     fn allocate(&self, bytes: usize) -> Result<Allocation, Error> {
