@@ -12,7 +12,7 @@ export INSTA_UPDATE ?= no
 # Loom's models are built with a flag of their own, and so in a folder of their own.
 LOOM := RUSTFLAGS="--cfg loom" $(CARGO) test -p jit-core --lib --target-dir target/loom interleavings
 
-.PHONY: test demo deps format lint unit interleavings no-llvm doc photograph
+.PHONY: test demo deps format lint unit interleavings no-llvm doc photograph duck
 
 test: deps format lint unit interleavings no-llvm doc
 
@@ -42,21 +42,47 @@ no-llvm: deps
 doc: deps
 	@$(call step,documentation,RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps)
 
-demo: deps photograph
+demo: deps photograph duck
 	$(RENDER) --scene rectangle --texture $(DEMO)/photograph.jpg --flip-v --size 768x768 --spp 64 --filter gaussian --out $(DEMO)/rectangle.png
 	$(RENDER) --scene spheres --size 512x512 --spp 64 --out $(DEMO)/spheres.png
-	@echo "see $(DEMO)/rectangle.png and $(DEMO)/spheres.png"
+	$(RENDER) --scene cornell --spp 1024 --filter gaussian --out $(DEMO)/cornell.png
+	$(RENDER) --scene mesh --mesh $(DEMO)/duck.obj --texture $(DEMO)/duckCM.png --turn 30 --size 384x384 --spp 256 --filter gaussian --out $(DEMO)/duck.png
+	@echo "see $(DEMO)/rectangle.png, spheres.png, cornell.png and duck.png"
 
 # A photograph in the public domain (Grace Hopper, by the U.S. Navy), out of a Python package that carries it.
 photograph: $(DEMO)/photograph.jpg
 
 $(DEMO)/photograph.jpg:
-	@python3 -m pip --version >/dev/null 2>&1 || { \
-	  $(SUDO) apt-get update && \
-	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y python3-pip; }
-	mkdir -p $(DEMO)/wheel
-	python3 -m pip download --quiet --no-deps --only-binary=:all: --dest $(DEMO)/wheel matplotlib
-	python3 -c 'import glob, zipfile; z = zipfile.ZipFile(glob.glob("$(DEMO)/wheel/*.whl")[0]); open("$@", "wb").write(z.read("matplotlib/mpl-data/sample_data/grace_hopper.jpg"))'
+	@$(pip)
+	$(call wheel,matplotlib)
+	$(call unpack,matplotlib,matplotlib/mpl-data/sample_data/grace_hopper.jpg,$@)
+
+# The duck of the COLLADA samples (Copyright 2006 Sony Computer Entertainment Inc., SCEA Shared Source License 1.0), out of
+# a Python package that carries it. Of its wheels, that of one Python: what is wanted is the same in all of them.
+duck: $(DEMO)/duck.obj $(DEMO)/duckCM.png
+
+$(DEMO)/duck.obj $(DEMO)/duckCM.png:
+	@$(pip)
+	$(call wheel,pybullet --python-version 3.11 --platform manylinux2014_x86_64)
+	$(call unpack,pybullet,pybullet_data/$(@F),$@)
+
+# Installs pip if it is missing.
+define pip
+python3 -m pip --version >/dev/null 2>&1 || { \
+  $(SUDO) apt-get update && \
+  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y python3-pip; }
+endef
+
+# Downloads a wheel: $(call wheel,package and options).
+define wheel
+mkdir -p $(DEMO)/wheel
+python3 -m pip download --quiet --no-deps --only-binary=:all: --dest $(DEMO)/wheel $(1)
+endef
+
+# Takes a file out of a wheel: $(call unpack,package,file,target).
+define unpack
+python3 -c 'import glob, zipfile; z = zipfile.ZipFile(glob.glob("$(DEMO)/wheel/$(1)-*.whl")[0]); open("$(3)", "wb").write(z.read("$(2)"))'
+endef
 
 # Runs a step and prints its time: $(call step,name,command).
 define step

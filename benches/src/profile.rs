@@ -32,6 +32,7 @@ pub struct Sizes {
     pub raymarch: (u32, u32),
     /// Width and samples for each pixel; powers of two.
     pub pathtracer: (u32, u32),
+    pub switch: usize,
     pub blur: u32,
     pub bodies: u32,
     /// Samples, parameters, iterations.
@@ -72,6 +73,7 @@ static TINY: Sizes = Sizes {
     mandelbrot: 128,
     raymarch: (192, 108),
     pathtracer: (64, 8),
+    switch: 1 << 14,
     blur: 256,
     bodies: 512,
     memory: (1 << 12, 1 << 8, 50),
@@ -93,6 +95,7 @@ static CPU: Sizes = Sizes {
     mandelbrot: 1024,
     raymarch: (1920, 1080),
     pathtracer: (512, 64),
+    switch: 1 << 22,
     blur: 4096,
     bodies: 16_384,
     memory: (1 << 18, 1 << 14, 1_000),

@@ -205,6 +205,7 @@ ops! {
 
     Loop          "loop"           Region 0 Special   "Runs its body while its condition holds on a lane; state assigned in parallel.";
     If            "if"             Region 1 Special   "Runs one of two blocks, lane by lane.";
+    Switch        "switch"         Region 1 Special   "Runs the block whose number an integer is, lane by lane, or the last one if it is no other's.";
 
     Data          "data"           Trace  0 Special   "An evaluated array.";
     Placeholder   "placeholder"    Trace  0 Special   "A lane's state or argument inside a region.";

@@ -5,11 +5,13 @@
 
 use std::cell::RefCell;
 
+use jit_core::error::Error;
 use jit_core::runtime;
+pub use jit_core::trace::LoopMode as Mode;
 use jit_core::trace::{self, BufferVar};
 
 use crate::leaves::{Leaves, structure, with_arrays};
-use crate::{Array, Device, Mask, Traverse};
+use crate::{Array, Device, Mask, Traverse, evaluated};
 
 /// Repeats `body` on a state, lane by lane, while `condition` holds; the final state.
 ///
@@ -47,40 +49,69 @@ pub fn while_loop<S: Traverse, M: Lanes>(state: S, condition: impl Fn(&S) -> M, 
     Loop::new(state).run(condition, body)
 }
 
-/// A loop with a name or a bound; see [`while_loop`].
+/// A loop with a name, a bound, or a mode; see [`while_loop`].
 #[derive(Clone, Debug)]
 pub struct Loop<S> {
     state: S,
     name: Option<String>,
     max_iterations: Option<u32>,
+    mode: Mode,
 }
 
 impl<S: Traverse> Loop<S> {
     /// A loop that starts with this state.
     pub fn new(state: S) -> Loop<S> {
-        Loop { state, name: None, max_iterations: None }
+        Loop { state, name: None, max_iterations: None, mode: Mode::Symbolic }
     }
 
-    /// A name for messages.
+    /// A name for messages, and for the results in dumps.
     #[must_use]
     pub fn name(mut self, name: &str) -> Loop<S> {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// Lanes stop after that many iterations.
+    /// Lanes stop after that many iterations, with the state that they have then.
     #[must_use]
     pub fn max_iterations(mut self, count: u32) -> Loop<S> {
         self.max_iterations = Some(count);
         self
     }
 
+    /// Whether the closures run once, or in each iteration. Results and effects are the same, bit for bit.
+    ///
+    /// In [`Mode::Evaluated`] the state that the closures get has the lanes that are left, close together, so that few lanes cost
+    /// little; arrays from outside that meet it are gathered at these lanes. The last lane of several may come twice, so that it
+    /// is not taken for an array of size 1. Closures may evaluate and read there, and may hold further loops of both modes;
+    /// arrays cannot be scattered to, as in any loop. Such a loop cannot stand in a symbolic loop or branch, and its state
+    /// holds no local arrays.
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Loop<S> {
+        self.mode = mode;
+        self
+    }
+
     /// Repeats `body` while `condition` holds; the final state.
+    ///
+    /// # Panics
+    /// As [`while_loop`]. In [`Mode::Evaluated`] also if an evaluation fails, see [`try_run`](Self::try_run).
+    #[track_caller]
+    pub fn run<M: Lanes>(self, condition: impl Fn(&S) -> M, body: impl Fn(S) -> S) -> S {
+        match M::run_loop(self, condition, body) {
+            Ok(state) => state,
+            Err(error) => panic!("a loop in evaluated mode: {error}"),
+        }
+    }
+
+    /// As [`run`](Self::run), for loops in [`Mode::Evaluated`], which launch and wait.
+    ///
+    /// # Errors
+    /// What evaluating an iteration runs into. A symbolic loop has none.
     ///
     /// # Panics
     /// As [`while_loop`].
     #[track_caller]
-    pub fn run<M: Lanes>(self, condition: impl Fn(&S) -> M, body: impl Fn(S) -> S) -> S {
+    pub fn try_run<M: Lanes>(self, condition: impl Fn(&S) -> M, body: impl Fn(S) -> S) -> Result<S, Error> {
         M::run_loop(self, condition, body)
     }
 }
@@ -113,7 +144,11 @@ mod sealed {
 /// What decides loops and branches: a [`Mask`], for many lanes, or a plain `bool`, with which they are ordinary ones.
 pub trait Lanes: Clone + Traverse + sealed::Sealed {
     #[doc(hidden)]
-    fn run_loop<S: Traverse>(start: Loop<S>, condition: impl Fn(&S) -> Self, body: impl Fn(S) -> S) -> S;
+    fn run_loop<S: Traverse>(
+        start: Loop<S>,
+        condition: impl Fn(&S) -> Self,
+        body: impl Fn(S) -> S,
+    ) -> Result<S, Error>;
 
     #[doc(hidden)]
     fn branch<A: Traverse, R: Traverse>(
@@ -125,14 +160,18 @@ pub trait Lanes: Clone + Traverse + sealed::Sealed {
 }
 
 impl Lanes for bool {
-    fn run_loop<S: Traverse>(start: Loop<S>, condition: impl Fn(&S) -> bool, body: impl Fn(S) -> S) -> S {
+    fn run_loop<S: Traverse>(
+        start: Loop<S>,
+        condition: impl Fn(&S) -> bool,
+        body: impl Fn(S) -> S,
+    ) -> Result<S, Error> {
         let Loop { mut state, max_iterations, .. } = start;
         let mut iterations = 0;
         while max_iterations.is_none_or(|most| iterations < most) && condition(&state) {
             state = body(state);
             iterations += 1;
         }
-        state
+        Ok(state)
     }
 
     fn branch<A: Traverse, R: Traverse>(
@@ -147,10 +186,18 @@ impl Lanes for bool {
 
 impl Lanes for Mask {
     #[track_caller]
-    fn run_loop<S: Traverse>(start: Loop<S>, condition: impl Fn(&S) -> Mask, body: impl Fn(S) -> S) -> S {
-        let Loop { state, name, max_iterations } = start;
+    fn run_loop<S: Traverse>(
+        start: Loop<S>,
+        condition: impl Fn(&S) -> Mask,
+        body: impl Fn(S) -> S,
+    ) -> Result<S, Error> {
+        let Loop { state, name, max_iterations, mode } = start;
+        if mode == Mode::Evaluated {
+            let name = name.map_or_else(|| "the loop".to_owned(), |name| format!("the loop `{name}`"));
+            return evaluated::run(state, &name, max_iterations, condition, body);
+        }
         let Some(most) = max_iterations else {
-            return symbolic_loop(state, name.as_deref(), condition, body);
+            return Ok(symbolic_loop(state, name.as_deref(), condition, body));
         };
         let counted = (state, Array::from(0u32));
         let (state, _) = symbolic_loop(
@@ -159,7 +206,7 @@ impl Lanes for Mask {
             |(state, count)| condition(state) & count.lt(most),
             |(state, count)| (body(state), count + 1),
         );
-        state
+        Ok(state)
     }
 
     #[track_caller]
@@ -225,6 +272,9 @@ fn symbolic_loop<S: Traverse>(
             Ok(after.arrays)
         },
     );
+    if let Some(name) = name {
+        results.iter().for_each(|result| result.set_label(name));
+    }
     with_arrays(&state, results)
 }
 

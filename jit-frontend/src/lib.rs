@@ -51,8 +51,8 @@
 //! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `overflow`, `memory`
 //! (gather and scatter), `packet` (several elements at one index), `reduce` and `statistics`, `reduction` (by closures),
 //! `buffer` (places), `local` (arrays of a lane), [`traverse`] (values made of arrays), `control` (loops and branches),
-//! `tree` (functions on any such value), `vector` and `geometry`, `matrix`, `complex`, `quaternion`, `real`, `rng` and
-//! `philox`, `texture`,
+//! `evaluated` (loops iteration by iteration), `switch`, `registry`, `tree` (functions on any such value), `vector` and
+//! `geometry`, `matrix`, `complex`, `quaternion`, `real`, `rng` and `philox`, `texture`,
 //! `device`, `stream`.
 //!
 //! # Features
@@ -69,6 +69,7 @@ mod control;
 mod device;
 mod display;
 mod element;
+mod evaluated;
 mod geometry;
 mod integer;
 mod leaves;
@@ -88,10 +89,12 @@ mod quaternion;
 mod real;
 mod reduce;
 mod reduction;
+mod registry;
 mod rng;
 mod scan;
 mod statistics;
 mod stream;
+mod switch;
 mod texture;
 pub mod traverse;
 mod tree;
@@ -100,7 +103,7 @@ mod vector;
 pub use array::{Array, HostCopy, Mask};
 pub use buffer::Buffer;
 pub use complex::Complex;
-pub use control::{Lanes, Loop, if_else, while_loop};
+pub use control::{Lanes, Loop, Mode, if_else, while_loop};
 pub use device::{
     Device, DeviceBuilder, DeviceInfo, DeviceKind, DiskCacheOptions, FloatMode, Kernel, KernelHistory,
     KernelRecord, MemoryStats,
@@ -120,8 +123,10 @@ pub use prints::{Printed, debug_assert_lanes, print_lanes};
 pub use quaternion::Quaternion;
 pub use real::{Integer, Real, Truth};
 pub use reduction::{Combined, Reduce, Reduction, reduce};
+pub use registry::Registry;
 pub use rng::Pcg32;
 pub use stream::Stream;
+pub use switch::switch;
 pub use texture::{Filter, Texture1, Texture2, Texture3, Wrap};
 pub use traverse::Traverse;
 pub use tree::{eval, gather, graphviz, scatter, select, sync};

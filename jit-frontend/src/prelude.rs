@@ -4,5 +4,5 @@
 
 pub use crate::{
     Array, Buffer, Device, DeviceKind, Event, Lanes, LocalArray, Loop, Mask, Pcg32, Real, Stream, Traverse,
-    Vec2, Vec3, Vec4, if_else, while_loop,
+    Vec2, Vec3, Vec4, if_else, switch, while_loop,
 };

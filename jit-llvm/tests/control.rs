@@ -148,12 +148,13 @@ fn effects_under_nested_masks() {
     check(&program, &inputs, &SIZES, 0, Equal::Bits);
 }
 
-/// `if` and `if_any` with uniform and varying conditions, results of every form.
+/// `if`, `switch` and `if_any` with uniform and varying conditions, results of every form.
 #[test]
 fn branches_of_every_form() {
-    for (kind, uniform) in [(Op::If, true), (Op::If, false), (Op::IfAny, true), (Op::IfAny, false)] {
+    for (kind, uniform) in [Op::If, Op::Switch, Op::IfAny].into_iter().flat_map(|k| [(k, true), (k, false)]) {
         let mut b = Builder::new();
-        let condition = b.param(if uniform { ParamKind::Scalar } else { ParamKind::In }, DType::Bool);
+        let condition_type = if kind == Op::Switch { DType::U8 } else { DType::Bool };
+        let condition = b.param(if uniform { ParamKind::Scalar } else { ParamKind::In }, condition_type);
         let scalar = b.param(ParamKind::Scalar, DType::F32);
         let input = b.param(ParamKind::In, DType::F32);
         let outs = [0; 3].map(|_| b.param(ParamKind::Out, DType::F32));
@@ -164,14 +165,14 @@ fn branches_of_every_form() {
         let sum = b.op(Op::Add, &[s, x]);
         let then = b.close_block(&[double, sum, x]);
         let args = [condition, s, x, s];
-        let blocks = if kind == Op::If {
+        let blocks = if kind == Op::IfAny {
+            vec![then]
+        } else {
             b.open_block(&[]);
             let square = b.op(Op::Mul, &[s, s]);
             vec![then, b.close_block(&[square, x, square])]
-        } else {
-            vec![then]
         };
-        let args = if kind == Op::If { &args[..1] } else { &args };
+        let args = if kind == Op::IfAny { &args[..] } else { &args[..1] };
         let results = b.inst(kind, 0, args, &[DType::F32; 3], blocks);
         for (out, &result) in outs.into_iter().zip(&results) {
             b.store(out, result);

@@ -56,7 +56,7 @@ fn long_programs_with_a_tail() {
 
 #[test]
 fn nested_255_deep() {
-    for kind in [Op::If, Op::Loop] {
+    for kind in [Op::If, Op::Switch, Op::Loop] {
         let mut b = Builder::new();
         let out = b.param(ParamKind::Out, DType::U32);
         let lane = b.counter(DType::U32);
@@ -67,8 +67,9 @@ fn nested_255_deep() {
         for depth in 0..255 {
             let limit = b.literal(DType::U32, 400 - depth);
             let outer = *states.last().expect("a value");
-            if kind == Op::If {
+            if kind != Op::Loop {
                 let condition = b.op(Op::Lt, &[outer, limit]);
+                let condition = if kind == Op::Switch { b.cast(DType::U32, condition) } else { condition };
                 b.open_block(&[]);
                 let next = b.op(Op::Add, &[outer, one]);
                 opened.push((outer, condition, None));
@@ -91,7 +92,7 @@ fn nested_255_deep() {
                 None => {
                     b.open_block(&[]);
                     let otherwise = b.close_block(&[outer]);
-                    b.inst(Op::If, 0, &[condition], &[DType::U32], vec![block, otherwise])[0]
+                    b.inst(kind, 0, &[condition], &[DType::U32], vec![block, otherwise])[0]
                 }
             };
         }

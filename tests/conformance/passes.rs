@@ -64,7 +64,7 @@ impl Statistics {
         self.dropped += before.inst_count().saturating_sub(after.inst_count());
         after.for_each_inst(&mut |inst| {
             self.loops += usize::from(inst.op == Op::Loop);
-            self.branches += usize::from(matches!(inst.op, Op::If | Op::IfAny));
+            self.branches += usize::from(matches!(inst.op, Op::If | Op::Switch | Op::IfAny));
             self.effects += usize::from(inst.op.class() == Class::Effect);
             self.promises += usize::from(inst.in_bounds);
             self.local_writes += usize::from(inst.op == Op::LocalWrite);

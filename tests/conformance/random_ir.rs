@@ -197,7 +197,8 @@ impl Generator<'_> {
             11 | 12 if self.pure == 0 && self.shares_memory => self.effect(),
             16..20 if self.pure == 0 => self.local_op(),
             13 if depth < DEPTH && self.pure == 0 => self.run_loop(depth),
-            14 if depth < DEPTH => self.branch(depth),
+            14 if depth < DEPTH && self.choose(2) == 0 => self.branch(depth),
+            14 if depth < DEPTH => self.switch(depth),
             15 if depth < DEPTH => self.if_any(depth),
             _ => {
                 let dtype = TYPES[self.choose(TYPES.len())];
@@ -376,6 +377,23 @@ impl Generator<'_> {
         let (types, kinds) = (self.result_types(), self.local_kinds());
         let blocks = vec![self.block(depth, &types, &kinds), self.block(depth, &types, &kinds)];
         self.region(Op::If, &[condition], &types, &kinds, blocks);
+    }
+
+    fn switch(&mut self, depth: usize) {
+        let dtype = [DType::U32, DType::I32, DType::U8, DType::U64][self.choose(4)];
+        let index = self.value(dtype);
+        // Mostly of a few numbers.
+        let index = match self.choose(4) {
+            0 => index,
+            _ => {
+                let mask = self.builder.literal(dtype, 3);
+                self.builder.op(Op::And, &[index, mask])
+            }
+        };
+        let (types, kinds) = (self.result_types(), self.local_kinds());
+        let count = 1 + self.choose(4);
+        let blocks = (0..count).map(|_| self.block(depth, &types, &kinds)).collect();
+        self.region(Op::Switch, &[index], &types, &kinds, blocks);
     }
 
     fn if_any(&mut self, depth: usize) {

@@ -69,7 +69,7 @@ fn check(seed: u8, programs: u32) -> Coverage {
 
 /// A program on which devices disagree, and how.
 pub(crate) struct Found {
-    pub(crate) program: Program,
+    pub(crate) program: Box<Program>,
     pub(crate) why: String,
 }
 
@@ -107,12 +107,12 @@ pub(crate) fn search(runner: &mut TestRunner, first: usize, coverage: &mut Cover
 
 fn simplest(program: Program, Failure { run, why }: &Failure) -> Found {
     let Err(first) = compare_run(&program, *run) else {
-        return Found { program, why: format!("failed once, and not when run again: {why}") };
+        return Found { program: program.into(), why: format!("failed once, and not when run again: {why}") };
     };
     let kind = kind(&first);
     let program = reduce(&program, |p| compare_run(p, *run).is_err_and(|why| self::kind(&why) == kind));
     let why = compare_run(&program, *run).err().unwrap_or(first);
-    Found { program, why }
+    Found { program: program.into(), why }
 }
 
 pub(crate) fn runner(seed: [u8; 32], cases: u32) -> TestRunner {

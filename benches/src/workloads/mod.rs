@@ -11,6 +11,7 @@ mod pathtracer;
 mod raymarch;
 mod reductions;
 mod stencil_nbody;
+mod switch;
 mod trace_overhead;
 mod transcendental;
 
@@ -42,7 +43,7 @@ pub static WORKLOADS: &[Workload] = &[
     Workload { name: "mandelbrot", run: mandelbrot::run },
     Workload { name: "raymarch", run: raymarch::run },
     Workload { name: "pathtracer", run: pathtracer::run },
-    Workload { name: "switch", run: |suite| suite.skip("", "the engine has no indirect calls yet") },
+    Workload { name: "switch", run: switch::run },
     Workload { name: "stencil_nbody", run: stencil_nbody::run },
     Workload {
         name: "ad_texture",

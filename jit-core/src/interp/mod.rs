@@ -172,6 +172,20 @@ impl<'a> Lane<'a> {
                 self.block(taken);
                 return self.assign(&inst.results, &taken.yields);
             }
+            Op::Switch => {
+                // A negative number is past any.
+                let cases = inst.blocks.len() as u64 - 1;
+                let number = self.as_index(inst.args[0]).min(cases);
+                #[cfg(feature = "seeded-bugs")]
+                let number = if self.has(SeededBug::SwitchClamps) && cases > 0 {
+                    number.min(cases - 1)
+                } else {
+                    number
+                };
+                let taken = &inst.blocks[number as usize];
+                self.block(taken);
+                return self.assign(&inst.results, &taken.yields);
+            }
             Op::IfAny => {
                 if self.get(inst.args[0]) == 0 {
                     return self.assign(&inst.results, &inst.args[1..]);
@@ -264,8 +278,13 @@ impl<'a> Lane<'a> {
 
     /// An index as u64: a negative one is past any length.
     fn index_of(&self, inst: &Inst) -> u64 {
-        let ty = self.program.dtype(inst.index());
-        scalar::cast(ty, if ty.is_signed() { DType::I64 } else { DType::U64 }, self.get(inst.index()))
+        self.as_index(inst.index())
+    }
+
+    /// An integer as u64: a negative one is past any length.
+    fn as_index(&self, value: Value) -> u64 {
+        let ty = self.program.dtype(value);
+        scalar::cast(ty, if ty.is_signed() { DType::I64 } else { DType::U64 }, self.get(value))
     }
 
     /// The element an indexed memory op touches, if its mask and the bounds allow it.

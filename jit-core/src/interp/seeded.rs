@@ -62,6 +62,8 @@ bugs! {
     LoopStateSequential,
     /// Where a condition holds, the effects of the other side happen too.
     OtherSideHappens,
+    /// A switch takes the last of its numbered blocks for a number out of range.
+    SwitchClamps,
     /// The last lane is left out of reductions unless it fills a vector.
     ReductionTail,
 }

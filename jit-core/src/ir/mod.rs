@@ -18,6 +18,8 @@
 //! - `loop (init..) { cond(state..) -> bool } { body -> state.. } -> state..`: while the condition holds on a
 //!   lane, the state becomes the body's yields, all at once.
 //! - `if c { then } { else } -> ..`: one of the blocks, lane by lane.
+//! - `switch i { 0 } { 1 } .. else { .. } -> ..`: the block whose number the integer is, or the last one if it is no
+//!   other's, lane by lane.
 //! - `if_any m, fallback.. { block } -> ..`: like `if` with the fallback values as its else part; the block is pure,
 //!   holds no loop, and is expected to be rarely needed, so a backend may run it on all lanes once any lane needs it.
 //! - **Memory** is named by parameters: `in` (read only), `out` (stored exactly once, at the top level: by every lane
@@ -70,6 +72,9 @@ use crate::op::Op;
 
 /// The most regions that may be nested in each other; blocks are walked by recursion.
 pub const MAX_NESTING: usize = 255;
+
+/// The most blocks of a `switch`, the last one aside.
+pub const MAX_CASES: usize = 1 << 16;
 
 /// The most bytes of a local array a lane.
 pub const MAX_LOCAL_BYTES: usize = 64 << 10;

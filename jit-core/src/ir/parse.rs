@@ -186,6 +186,13 @@ impl<'a> Parser<'a> {
                 self.expect("else")?;
                 inst.blocks.push(self.block("yield", depth + 1)?);
             }
+            Op::Switch => {
+                inst.args.push(self.value()?);
+                while !self.eat("else") {
+                    inst.blocks.push(self.block("yield", depth + 1)?);
+                }
+                inst.blocks.push(self.block("yield", depth + 1)?);
+            }
             Op::IfAny => {
                 inst.args.push(self.value()?);
                 if self.eat("else") {

@@ -24,6 +24,13 @@
 //!   } else {
 //!     yield v6
 //!   }
+//!   v24: f32 = switch v0 {
+//!     yield v3
+//!   } {
+//!     yield v2
+//!   } else {
+//!     yield v6
+//!   }
 //!   v11: f32 = if_any v4 else v10 {
 //!     v12: f32 = sqrt v10
 //!     yield v12
@@ -204,6 +211,15 @@ impl<W: Write> Printer<'_, W> {
                 self.block(&inst.blocks[0], "yield")?;
                 self.out.write_str(" else ")?;
                 return self.block(&inst.blocks[1], "yield");
+            }
+            Op::Switch if !inst.blocks.is_empty() => {
+                self.operands(&inst.args)?;
+                let last = inst.blocks.len() - 1;
+                for (k, block) in inst.blocks.iter().enumerate() {
+                    self.out.write_str(if k == last { " else " } else { " " })?;
+                    self.block(block, "yield")?;
+                }
+                return Ok(());
             }
             Op::IfAny if inst.blocks.len() == 1 => {
                 let (mask, fallbacks) = inst.args.split_at(inst.args.len().min(1));

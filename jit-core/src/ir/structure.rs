@@ -230,7 +230,7 @@ impl Words<'_> {
             return self.literal(inst, head);
         }
         if inst.op.class() == Class::Region || matches!(inst.op, Op::IfAny | Op::Reduce) {
-            self.out.push(head);
+            self.out.push(head | (inst.blocks.len() as u64) << 32);
             self.out.push(pack(inst.results.len(), inst.args.len()));
             self.values(&inst.args);
             inst.blocks.iter().for_each(|block| self.block(block));

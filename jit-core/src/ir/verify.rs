@@ -11,7 +11,7 @@
 //! takes what its combining op takes. Bits of constants that lie outside their type are zero.
 //!
 //! **Local arrays.** Of values that are local arrays only `local_read` and `local_write` take one, as their first operand, and
-//! loops and `if`s, whose lists then agree in lengths too; `local_zeros` and `local_write` give one. An array has at most
+//! loops, `if`s and `switch`es, whose lists then agree in lengths too; `local_zeros` and `local_write` give one. An array has at most
 //! [`MAX_LOCAL_BYTES`]. They have no place in an `if_any`.
 //!
 //! **Parameters.** Instructions name parameters and tables that exist. `param` reads a scalar; `load` an `in` or `inout`;
@@ -22,7 +22,7 @@
 //! **Shapes.** `loop` has two blocks: the first has the state as parameters and yields one bool; the second has no parameters
 //! and yields the next state; initial values, state and results agree in number and types. `if` has one operand and
 //! two blocks, `if_any` one block and a fallback for each result; these blocks have no parameters and yield
-//! the results. At most [`MAX_NESTING`] regions are nested. No other instruction has blocks. Only instructions that name
+//! the results. `switch` is like `if` with 1 to [`MAX_CASES`] + 1 blocks and an integer. At most [`MAX_NESTING`] regions are nested. No other instruction has blocks. Only instructions that name
 //! something, literals, and `local_zeros`, whose length it is, have an `imm`; only what has an index can be `in_bounds`.
 //!
 //! **Places.** Reductions stand at the top level of the body and define nothing. The body yields nothing and has no
@@ -37,7 +37,9 @@
 //! **Ops.** Those of class `Trace`, and `lane_count`, are not part of the kernel language.
 
 use super::print::{Constant, Place, line_of};
-use super::{Block, Inst, MAX_LOCAL_BYTES, MAX_NESTING, Param, ParamKind, Program, Segments, Value};
+use super::{
+    Block, Inst, MAX_CASES, MAX_LOCAL_BYTES, MAX_NESTING, Param, ParamKind, Program, Segments, Value,
+};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::op::{Class, Op};
@@ -279,7 +281,7 @@ impl<'a> Verifier<'a> {
         let (op, class) = (inst.op, inst.op.class());
         let (operands, results) = match op {
             Op::Loop => (inst.args.len()..=inst.args.len(), inst.args.len()),
-            Op::If => (1..=1, inst.results.len()),
+            Op::If | Op::Switch => (1..=1, inst.results.len()),
             Op::IfAny => (inst.results.len() + 1..=inst.results.len() + 1, inst.results.len()),
             Op::Store => (1..=1, 0),
             Op::Gather => (1..=2, 1),
@@ -295,6 +297,7 @@ impl<'a> Verifier<'a> {
         let blocks = match op {
             Op::Loop | Op::If => 2,
             Op::IfAny | Op::Reduce => 1,
+            Op::Switch => inst.blocks.len().clamp(1, MAX_CASES + 1),
             _ => 0,
         };
         for (what, wanted, got) in [
@@ -365,6 +368,9 @@ impl<'a> Verifier<'a> {
                     format!("the index is an integer of at least {bits} bits, not {}", args[0])
                 })?;
             }
+            Op::Switch => {
+                want(args[0].is_int(), || format!("the number of a block is an integer, not {}", args[0]))?;
+            }
             Op::If | Op::IfAny => {
                 want(args[0] == DType::Bool, || format!("the condition is bool, not {}", args[0]))?;
             }
@@ -421,7 +427,7 @@ impl<'a> Verifier<'a> {
             return Err(format!("`{}` takes no local array, which {misplaced} is", op.name()));
         }
         let result = match op {
-            Op::If => return Ok(()),
+            Op::If | Op::Switch => return Ok(()),
             _ if op.class() == Class::Local => Some(inst.result()),
             _ => inst.results.iter().copied().find(|&result| len(result).is_some()),
         };
@@ -618,6 +624,7 @@ mod tests {
     fn blocks_are_counted() {
         for (op, blocks, rule) in [
             (Op::If, 1, "`if` has 2 blocks, not 1"),
+            (Op::Switch, 0, "`switch` has 1 block, not 0"),
             (Op::Loop, 0, "`loop` has 2 blocks, not 0"),
             (Op::Loop, 3, "`loop` has 2 blocks, not 3"),
             (Op::IfAny, 2, "`if_any` has 1 block, not 2"),

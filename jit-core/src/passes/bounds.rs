@@ -159,7 +159,12 @@ impl Pass<'_> {
     fn define(&mut self, inst: &Inst) {
         match inst.op {
             Op::Loop => self.join_results(inst, &inst.args, &inst.blocks[1].yields),
-            Op::If => self.join_results(inst, &inst.blocks[0].yields, &inst.blocks[1].yields),
+            Op::If | Op::Switch => {
+                for (k, &result) in inst.results.iter().enumerate() {
+                    let yields = inst.blocks.iter().map(|block| self.of(block.yields[k]));
+                    self.ranges[result.index()] = yields.reduce(Range::join).expect("a branch has blocks");
+                }
+            }
             Op::IfAny => self.join_results(inst, &inst.args[1..], &inst.blocks[0].yields),
             _ => {
                 if let [result] = inst.results[..]

@@ -2,7 +2,7 @@
 //!
 //! Roots are effects and stores. From them the pass marks, over a flat list of definitions and with a work list,
 //! the values and regions they need; then it rebuilds the blocks with the rest left out: instructions,
-//! results of `if` and `if_any` with what the blocks yield for them, loop state together with everything that only
+//! results of `if`, `switch` and `if_any` with what the blocks yield for them, loop state together with everything that only
 //! computes itself, reductions that the finish does not use, regions with neither results nor effects.
 //!
 //! Keeps: the order of what stays, effects and their conditions, numbers of values. Leaves alone: parameters and
@@ -140,7 +140,7 @@ impl Marking<'_> {
             let inst = self.flat.insts[at as usize];
             match inst.op {
                 Op::Loop => self.need(inst.blocks[0].yields[0]),
-                Op::If | Op::IfAny => self.need(inst.args[0]),
+                Op::If | Op::Switch | Op::IfAny => self.need(inst.args[0]),
                 _ => inst.args.iter().for_each(|&arg| self.need(arg)),
             }
             if inst.op == Op::Reduce {
@@ -162,7 +162,7 @@ impl Marking<'_> {
         let inst = self.flat.insts[at as usize];
         match inst.op {
             Op::Loop => self.need(inst.blocks[0].params[k]),
-            Op::If => inst.blocks.iter().for_each(|block| self.need(block.yields[k])),
+            Op::If | Op::Switch => inst.blocks.iter().for_each(|block| self.need(block.yields[k])),
             Op::IfAny => {
                 self.need(inst.args[1 + k]);
                 self.need(inst.blocks[0].yields[k]);

@@ -2,7 +2,7 @@
 //!
 //! - A loop's state whose next value is itself, or its initial value, is its initial value, inside and after the loop.
 //! - Two states of a loop with one initial value and one next value are one.
-//! - A result of `if` or `if_any` that is the same value on both sides is that value.
+//! - A result of `if`, `switch` or `if_any` that is the same value on all sides is that value.
 //!
 //! Inner regions are looked at first, so a value that is only handed through nested regions is recognised at every level.
 //! Replacements are collected in one table, resolved with path compression, and applied in one walk at the end.
@@ -50,7 +50,7 @@ fn simplify(block: &mut Block, same: &mut Replacements) {
         inst.blocks.iter_mut().for_each(|nested| simplify(nested, same));
         match inst.op {
             Op::Loop => simplify_loop(inst, same),
-            Op::If | Op::IfAny => simplify_branch(inst, same),
+            Op::If | Op::Switch | Op::IfAny => simplify_branch(inst, same),
             _ => {}
         }
     }
@@ -98,12 +98,10 @@ fn simplify_branch(inst: &mut Inst, same: &mut Replacements) {
     let mut keep: SmallVec<[bool; 16]> = SmallVec::with_capacity(inst.results.len());
     for (k, &result) in inst.results.iter().enumerate() {
         let one = same.resolve(inst.blocks[0].yields[k]);
-        let other = match inst.op {
-            Op::If => inst.blocks[1].yields[k],
-            _ => inst.args[1 + k],
-        };
-        // What both blocks can see was defined outside of them.
-        let equal = one == same.resolve(other);
+        let fallback = (inst.op == Op::IfAny).then(|| inst.args[1 + k]);
+        let mut others = inst.blocks[1..].iter().map(|block| block.yields[k]).chain(fallback);
+        // What all blocks can see was defined outside of them.
+        let equal = others.all(|other| one == same.resolve(other));
         if equal {
             same.replace(result, one);
         }

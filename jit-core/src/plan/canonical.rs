@@ -167,7 +167,13 @@ impl Canonical {
     fn region(&mut self, trace: &mut Trace, stamp: u32, id: NodeId, record: u64) {
         let region = trace.scopes.region(record);
         // All counts stand before the lists, so that equal words mean equal lists.
-        let counts = [region.operands.len(), region.arguments, region.memories.len(), region.results];
+        let counts = [
+            region.scopes.len(),
+            region.operands.len(),
+            region.arguments,
+            region.memories.len(),
+            region.results,
+        ];
         let mut header: Vec<u64> = counts.map(|c| c as u64).to_vec();
         header.extend(region.memories.iter().map(|&w| u64::from(w)));
         for &number in &region.scopes {

@@ -291,7 +291,7 @@ impl Emitter<'_> {
         let id = self.graph.id(number);
         let node = self.graph.trace.node(id);
         match node.op {
-            Op::Loop | Op::If => return self.region(id),
+            Op::Loop | Op::If | Op::Switch => return self.region(id),
             Op::Result => unreachable!("a region emits its results"),
             _ => {}
         }

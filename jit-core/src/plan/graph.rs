@@ -48,7 +48,7 @@ impl<'a> Graph<'a> {
             let start = graph.operands.len();
             let mut lanes = start;
             match node.op {
-                Op::Loop | Op::If => {
+                Op::Loop | Op::If | Op::Switch => {
                     graph.push_operands(&trace.scopes.region(node.payload).operands);
                     lanes = graph.operands.len();
                     graph.has_memory_users = true;
@@ -65,7 +65,7 @@ impl<'a> Graph<'a> {
             }
             let end = graph.operands.len();
             match node.op {
-                Op::Loop | Op::If => graph.push_operands(&regions.0[&id]),
+                Op::Loop | Op::If | Op::Switch => graph.push_operands(&regions.0[&id]),
                 Op::Version => lanes = end,
                 Op::Gather => {
                     lanes += 1;
@@ -213,7 +213,7 @@ impl Regions {
         let node = trace.node(id);
         match node.op {
             op if op == Op::Version || op.class() == Class::Across => &[],
-            Op::Loop | Op::If => &self.0[&id],
+            Op::Loop | Op::If | Op::Switch => &self.0[&id],
             op if op == Op::Gather || op.class() == Class::Effect => &node.operands()[1..],
             _ => node.operands(),
         }

@@ -29,7 +29,7 @@ use crate::runtime::reports::{Inspection, Site};
 use crate::runtime::stream::Ticket;
 use crate::runtime::structures::Structures;
 use crate::runtime::{CacheOutcome, Device, KernelCache, KernelRecord, Storage, Stream};
-use crate::trace::{self, NodeId, Trace};
+use crate::trace::{self, LoopMode, NodeId, Trace};
 
 /// What planning remembers of a device: plans and kernels by structure, and buffers that are reused. Locked by who has
 /// locked the trace, or briefly by who locks nothing else.
@@ -347,6 +347,7 @@ impl Snapshot {
                         cache,
                         compile_time: time,
                         submitted: shared.made.elapsed(),
+                        mode: LoopMode::current(),
                         stream: stream.number(),
                         run: run.clone(),
                     });
@@ -483,6 +484,7 @@ fn record(
     KernelRecord {
         kernel,
         backend: device.kind(),
+        mode: LoopMode::current(),
         lanes,
         ops: outline.instructions as usize,
         inputs: memories.clone().filter(|(p, _)| reads(p.kind)).count(),

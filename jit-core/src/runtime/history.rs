@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::backend::DeviceKind;
+use crate::trace::LoopMode;
 
 /// Where a kernel's code came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct KernelRecord {
     pub kernel: u64,
     /// The backend.
     pub backend: DeviceKind,
+    /// Whether a loop in evaluated mode asked for it, iteration by iteration.
+    pub mode: LoopMode,
     /// Number of lanes.
     pub lanes: u64,
     /// Number of instructions of the program as compiled.

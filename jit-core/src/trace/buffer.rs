@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::var::{bind_all, mixed, or_panic, unbind_all};
-use super::{Misuse, PlaceKey, Var, region};
+use super::{Misuse, PlaceKey, Var, evaluated, region};
 use crate::dtype::DType;
 use crate::op::Op;
 use crate::runtime::{Device, Dropped};
@@ -155,13 +155,20 @@ impl BufferVar {
         let lanes: SmallVec<[&Var; 2]> = [index].into_iter().chain(mask).collect();
         self.same_device("gather", &lanes);
         let current = region::enclosing(self.device(), "gather");
-        Var::made(self.device(), |t| {
+        let made = self.device().with_trace(|t| {
             let ids = bind_all(t, &lanes, at);
             let memory = t.bind(current, self.place.key, false);
             let id = t.gather(current, memory, ids[0], ids.get(1).copied(), at);
             unbind_all(t, &lanes, &ids);
-            id
-        })
+            id.map(|id| t.hand_out(id))
+        });
+        match made {
+            Ok(elements) => elements,
+            Err(misuse) => match evaluated::operands_at_active_lanes(&lanes) {
+                Some(seen) => self.gather(&seen[0], seen.get(1).map(|mask| &**mask)),
+                None => or_panic(Err(misuse)),
+            },
+        }
     }
 
     /// A scatter of any kind, once per active lane; the place moves on to the version after it.
@@ -200,19 +207,9 @@ impl BufferVar {
     /// At the caller's line on misuse.
     #[track_caller]
     pub fn compare_exchange(&self, expected: &Var, value: &Var, index: &Var, mask: Option<&Var>) -> Var {
-        let Some(mask) = mask else {
-            return self.effect(Op::CompareExchange, &[expected, value, index], Location::caller());
-        };
-        // A node has room for four operands: what is masked off goes out of bounds.
-        assert!(
-            index.dtype().is_int(),
-            "`compare_exchange` takes an index of an integer type, got {}",
-            index.dtype()
-        );
-        let index = Var::apply(Op::Cast, DType::I64, &[index]);
-        let nowhere = Var::literal(DType::I64, u64::MAX);
-        let index = Var::apply(Op::Select, DType::I64, &[mask, &index, &nowhere]);
-        self.effect(Op::CompareExchange, &[expected, value, &index], Location::caller())
+        let masked = mask.map(|mask| nowhere_unless(mask, index));
+        let index = masked.as_ref().unwrap_or(index);
+        self.effect(Op::CompareExchange, &[expected, value, index], Location::caller())
     }
 
     /// Its number of elements as a u64 value that does not become part of any kernel's structure.
@@ -233,6 +230,18 @@ impl BufferVar {
     fn effect(&self, op: Op, lanes: &[&Var], at: &'static Location<'static>) -> Var {
         self.same_device(op.name(), lanes);
         let current = region::enclosing(self.device(), op.name());
+        let has_mask = lanes.len() > op.element_operands() + 1;
+        let mut seen = evaluated::operands_of_effect(self.device(), lanes, has_mask);
+        if let Some(seen) = &mut seen
+            && op == Op::CompareExchange
+            && seen.len() > lanes.len()
+        {
+            let mask = seen.pop().expect("it was added");
+            let index = seen.last_mut().expect("an index");
+            *index = nowhere_unless(&mask, index);
+        }
+        let seen: Option<SmallVec<[&Var; 3]>> = seen.as_ref().map(|seen| seen.iter().collect());
+        let lanes = seen.as_deref().unwrap_or(lanes);
         Var::made(self.device(), |t| {
             let ids = bind_all(t, lanes, at);
             let target = t.bind(current, self.place.key, true);
@@ -256,6 +265,15 @@ impl BufferVar {
             mixed(op, self.device(), other);
         }
     }
+}
+
+/// An index that is out of bounds where the mask is false, for what has no room for a mask: a node has four operands.
+#[track_caller]
+fn nowhere_unless(mask: &Var, index: &Var) -> Var {
+    let dtype = index.dtype();
+    assert!(dtype.is_int(), "`compare_exchange` takes an index of an integer type, got {dtype}");
+    let index = Var::apply(Op::Cast, DType::I64, &[index]);
+    Var::apply(Op::Select, DType::I64, &[mask, &index, &Var::literal(DType::I64, u64::MAX)])
 }
 
 impl Drop for Held {

@@ -47,7 +47,9 @@ impl Dump<'_> {
     fn operands(&self, id: NodeId) -> Vec<NodeId> {
         let node = self.trace.node(id);
         match node.op {
-            Op::Loop | Op::If | Op::Reduce => self.trace.scopes.region(node.payload).operands.clone(),
+            Op::Loop | Op::If | Op::Switch | Op::Reduce => {
+                self.trace.scopes.region(node.payload).operands.clone()
+            }
             _ => node.operands().to_vec(),
         }
     }
@@ -66,7 +68,7 @@ impl Dump<'_> {
             _ => String::new(),
         };
         let list = if operands.is_empty() { String::new() } else { format!(" {}", operands.join(", ")) };
-        if !matches!(node.op, Op::Loop | Op::If | Op::Reduce) {
+        if !matches!(node.op, Op::Loop | Op::If | Op::Switch | Op::Reduce) {
             // Escaped, so that a label is one word on one line whatever it holds.
             let label = self.trace.label(id).map_or_else(String::new, |l| format!(" {l:?}"));
             let op = node.op.name();
@@ -77,7 +79,8 @@ impl Dump<'_> {
         let _ = writeln!(self.text, "{pad}{name} = {}{size}{list} {{", node.op.name());
         for (i, &scope) in region.scopes.iter().enumerate() {
             if i > 0 {
-                let _ = writeln!(self.text, "{pad}}} else {{");
+                let numbered = node.op == Op::Switch && i + 1 < region.scopes.len();
+                let _ = writeln!(self.text, "{pad}}} {}{{", if numbered { "" } else { "else " });
             }
             let scope = self.trace.scopes.get(scope);
             self.visit(&scope.placeholders, indent + 1);

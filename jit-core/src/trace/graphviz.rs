@@ -69,6 +69,7 @@ impl Picture<'_> {
                     (Op::Reduce, _) => "combine".to_owned(),
                     (Op::If, 0) => "then".to_owned(),
                     (Op::If, _) => "else".to_owned(),
+                    (Op::Switch, k) if k + 1 == region.scopes.len() => "switch else".to_owned(),
                     _ => format!("{} {k}", node.op.name()),
                 };
                 children.entry(node.scope).or_default().push((scope, title));

@@ -8,7 +8,7 @@ use std::panic::Location;
 use smallvec::SmallVec;
 
 use super::var::{bind_all, mixed, unbind_all};
-use super::{At, Key, Misuse, Node, NodeId, Trace, Var, check_index_types, region};
+use super::{At, Key, Misuse, Node, NodeId, ScopeKind, Trace, Var, check_index_types, region};
 use crate::dtype::DType;
 use crate::op::Op;
 use crate::runtime::Device;
@@ -126,9 +126,18 @@ impl Trace {
         )))
     }
 
-    /// [`same_locals`](Self::same_locals) of what both sides of a branch yield.
-    pub(super) fn same_yielded_locals(&self, sides: [u32; 2]) -> Result<(), Misuse> {
-        let [first, second] = sides.map(|scope| &*self.scopes.get(scope).yields);
-        self.same_locals("both sides of a branch must return the same", first, second)
+    /// For each value that a scope yields the number of elements a lane, of a local array.
+    pub(super) fn yielded_locals(&self, scope: u32) -> Vec<Option<u32>> {
+        self.scopes.get(scope).yields.iter().map(|&id| self.node(id).local_len()).collect()
+    }
+
+    /// [`same_locals`](Self::same_locals) of what all sides of a branch or switch yield.
+    pub(super) fn same_yielded_locals(&self, sides: &[u32]) -> Result<(), Misuse> {
+        let first = &*self.scopes.get(sides[0]).yields;
+        let what = match self.scopes.get(sides[0]).kind {
+            ScopeKind::Case => "all callables of a switch must return the same",
+            _ => "both sides of a branch must return the same",
+        };
+        sides[1..].iter().try_for_each(|&side| self.same_locals(what, first, &self.scopes.get(side).yields))
     }
 }

@@ -9,6 +9,7 @@
 //! - `scope`: open and closed regions, and where a node belongs.
 //! - `simplify`: what is folded while tracing.
 //! - `local`: arrays that each lane has for itself.
+//! - `evaluated`: loops that run iteration by iteration, on the lanes that are left.
 //! - `region`: the closures of loops and branches. `reduction`: reductions, with closures too. `across`: scans, sorting,
 //!   compression. `var`, `buffer`: handles.
 //! - `fold`: the value of an op on literals. `dump`: the trace as text, `graphviz`: as a picture. `misuse`: what is said about mistakes.
@@ -17,6 +18,7 @@ pub(crate) mod across;
 mod buffer;
 mod dump;
 mod eval;
+mod evaluated;
 mod fold;
 mod graphviz;
 mod handles;
@@ -38,13 +40,17 @@ use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 
 pub use buffer::BufferVar;
 pub use eval::{eval, eval_on, graphviz};
+pub use evaluated::{ActiveLanes, EvaluatedLoop, LoopMode, evaluated_lanes};
 pub(crate) use fold::fold;
 pub(crate) use handles::Anchor;
 pub(crate) use misuse::Misuse;
 pub use node::NodeId;
 pub(crate) use node::{IN_FLIGHT, MAX_OPERANDS, Node, ORDERED};
 pub use reduction::{Division, Reducing, checked_reduction};
-pub use region::{checked_if, checked_loop, if_else, lane_index, open_device, open_serial, while_loop};
+pub use region::{
+    Case, checked_if, checked_loop, checked_switch, forbid_inside_regions, if_else, lane_index, open_device,
+    open_serial, outside_regions, while_loop,
+};
 pub(crate) use scope::{Reduces, ScopeKind};
 use simplify::may_simplify;
 pub(crate) use slab::{Key, Slab};
@@ -272,7 +278,7 @@ impl Trace {
                     let key = StorageKey::from(KeyData::from_ffi(node.payload));
                     garbage.extend(storages.remove(key));
                 }
-                Op::Loop | Op::If | Op::Reduce => {
+                Op::Loop | Op::If | Op::Switch | Op::Reduce => {
                     scopes.free_region(node.payload, dying, |place| release_place(places, place))
                 }
                 Op::Version | Op::Result => {

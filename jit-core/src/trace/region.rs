@@ -1,4 +1,4 @@
-//! Traces the closures of loops and branches.
+//! Traces the closures of loops, branches and switches.
 //!
 //! The innermost open region is known per thread. A guard abandons it if a closure panics, so that the device stays
 //! usable and everything is as it was.
@@ -7,8 +7,9 @@ use std::cell::Cell;
 use std::panic::Location;
 
 use super::var::{bind_all, or_panic};
-use super::{At, Misuse, NodeId, ScopeKind, Trace, Var};
+use super::{At, Misuse, NodeId, ScopeKind, Trace, Var, evaluated};
 use crate::dtype::DType;
+use crate::ir::MAX_CASES;
 use crate::op::Op;
 use crate::runtime::{Device, Dropped};
 
@@ -53,6 +54,27 @@ pub(super) fn forbid(what: &str) {
     if let Some(opened) = describe_current() {
         panic!("{what} inside a {opened}; finish the region first, or keep the value in its state");
     }
+}
+
+/// Panics, at the caller's line, if a region is open on this thread.
+///
+/// # Panics
+/// That is what it is for.
+#[track_caller]
+pub fn forbid_inside_regions(what: &str) {
+    forbid(what);
+}
+
+/// Runs a closure as if no region were open on this thread: for what is made of values of the top level alone, and belongs there.
+pub fn outside_regions<R>(f: impl FnOnce() -> R) -> R {
+    struct Reopen(Option<(Device, u32)>);
+    impl Drop for Reopen {
+        fn drop(&mut self) {
+            OPEN.set(self.0);
+        }
+    }
+    let _reopen = Reopen(OPEN.take());
+    f()
 }
 
 /// The device of this thread's innermost open region.
@@ -106,18 +128,19 @@ pub fn checked_loop(
     let outer = enclosing(device, "loop");
     let refs: Vec<&Var> = state.iter().collect();
     let initial = Bound::new(device, &refs, at);
-    let scope = or_panic(device.with_trace(|t| t.open_scope(outer, ScopeKind::Loop, None, &initial.ids, at)));
+    let scope = open_scope(device, outer, ScopeKind::Loop, None, &initial.ids, at);
     let open = Open::enter(device, scope);
     let types: Vec<DType> = state.iter().map(Var::dtype).collect();
 
-    let test = or_panic(condition(&placeholders(device, scope)).map_err(Misuse::new)).bind(device);
+    let test = or_panic(condition(&placeholders(device, scope)).map_err(Misuse::new));
+    let test = evaluated::at_active_lanes(&test).unwrap_or(test).bind(device);
     or_panic(device.with_trace(|t| {
         let test = t.take_in(test);
         t.end_condition(scope, test)
     }));
     let mut next = Vec::new();
     for value in or_panic(body(placeholders(device, scope)).map_err(Misuse::new)) {
-        next.push(value.bind(device));
+        next.push(evaluated::at_active_lanes(&value).unwrap_or(value).bind(device));
     }
     or_panic(device.with_trace(|t| {
         let next = next.into_iter().map(|var| t.take_in(var)).collect();
@@ -163,11 +186,11 @@ pub fn checked_if(
     let all: Vec<&Var> = std::iter::once(mask).chain(arguments).collect();
     let bound = Bound::new(device, &all, at);
     let (condition, args) = (bound.ids[0], &bound.ids[1..]);
-    let branch = Branch { device, outer, condition, args, at };
+    let branch = Branch { device, kind: ScopeKind::Branch, outer, condition, args, at };
     let (first, types) = branch.trace(then, None);
     let (second, _) = branch.trace(otherwise, Some(&types));
     or_panic(device.with_trace(|t| {
-        t.same_yielded_locals([&first, &second].map(|side| side.scope.expect("a side that ended")))
+        t.same_yielded_locals(&[&first, &second].map(|side| side.scope.expect("a side that ended")))
     }));
     let scopes = [first.take(), second.take()];
     device.with_trace(|t| {
@@ -176,9 +199,60 @@ pub fn checked_if(
     })
 }
 
-/// What both sides of a branch share.
+/// A symbolic switch: each closure runs once, on placeholders for the arguments. A lane gets what the closure gives whose
+/// number its index is, and zeros if there is none. The index has any integer type.
+///
+/// # Panics
+/// As [`while_loop`]; if there are no closures. The message of a closure that refuses becomes a panic.
+#[track_caller]
+pub fn checked_switch<'f>(
+    device: Device,
+    index: &Var,
+    arguments: &[Var],
+    cases: impl IntoIterator<Item = Case<'f>>,
+) -> Vec<Var> {
+    let at = Location::caller();
+    let outer = enclosing(device, "switch");
+    let all: Vec<&Var> = std::iter::once(index).chain(arguments).collect();
+    let bound = Bound::new(device, &all, at);
+    let (condition, args) = (bound.ids[0], &bound.ids[1..]);
+    let branch = Branch { device, kind: ScopeKind::Case, outer, condition, args, at };
+    let mut sides: Vec<Ended> = Vec::new();
+    let mut types: Option<Vec<DType>> = None;
+    for case in cases {
+        let (side, given) = branch.trace(case, types.as_deref());
+        types.get_or_insert(given);
+        sides.push(side);
+    }
+    let Some(types) = types else { or_panic(Err(Misuse::new("a switch without callables".to_owned()))) };
+    if sides.len() > MAX_CASES {
+        or_panic::<()>(Err(Misuse::new(format!("a switch of more than {MAX_CASES} callables"))));
+    }
+    let lens = device.with_trace(|t| t.yielded_locals(sides[0].scope.expect("a side that ended")));
+    let zeros = types.iter().zip(lens).map(|(&dtype, len)| match len {
+        Some(len) => Var::local_zeros(dtype, len as usize),
+        None => Var::literal(dtype, 0),
+    });
+    let zeros: Vec<Var> = zeros.collect();
+    sides.push(branch.trace(|_| Ok(zeros), Some(&types)).0);
+    let scopes: Vec<u32> = sides.iter().map(|side| side.scope.expect("a side that ended")).collect();
+    or_panic(device.with_trace(|t| t.same_yielded_locals(&scopes)));
+    sides.into_iter().for_each(|side| {
+        side.take();
+    });
+    device.with_trace(|t| {
+        let results = t.close_region(Op::Switch, outer, &scopes, Some(condition), args, at);
+        handles(t, results)
+    })
+}
+
+/// What a switch does for one number.
+pub type Case<'f> = Box<dyn FnOnce(Vec<Var>) -> Result<Vec<Var>, String> + 'f>;
+
+/// What the sides of a branch or switch share.
 struct Branch<'a> {
     device: Device,
+    kind: ScopeKind,
     outer: u32,
     condition: NodeId,
     args: &'a [NodeId],
@@ -193,14 +267,12 @@ impl Branch<'_> {
         body: impl FnOnce(Vec<Var>) -> Result<Vec<Var>, String>,
         expected: Option<&[DType]>,
     ) -> (Ended, Vec<DType>) {
-        let Branch { device, outer, condition, args, at } = *self;
-        let scope = or_panic(
-            device.with_trace(|t| t.open_scope(outer, ScopeKind::Branch, Some(condition), args, at)),
-        );
+        let Branch { device, kind, outer, condition, args, at } = *self;
+        let scope = open_scope(device, outer, kind, Some(condition), args, at);
         let open = Open::enter(device, scope);
         let mut yields = Vec::new();
         for value in or_panic(body(placeholders(device, scope)).map_err(Misuse::new)) {
-            yields.push(value.bind(device));
+            yields.push(evaluated::at_active_lanes(&value).unwrap_or(value).bind(device));
         }
         let types: Vec<DType> = yields.iter().map(Var::dtype).collect();
         or_panic(device.with_trace(|t| {
@@ -210,6 +282,31 @@ impl Branch<'_> {
         open.close();
         (Ended { device, scope: Some(scope) }, types)
     }
+}
+
+/// Opens a scope; in an evaluated loop it has as many lanes as are left there.
+#[track_caller]
+fn open_scope(
+    device: Device,
+    outer: u32,
+    kind: ScopeKind,
+    condition: Option<NodeId>,
+    arguments: &[NodeId],
+    at: At,
+) -> u32 {
+    let lanes = evaluated::evaluated_lanes(device).map(|(width, _)| width).filter(|&width| width != 1);
+    or_panic(device.with_trace(|t| {
+        let scope = t.open_scope(outer, kind, condition, arguments, at)?;
+        if let Some(width) = lanes
+            && let Err(own) = t.scopes.merge_width(scope, width)
+        {
+            let misuse =
+                t.width_mismatch(if kind == ScopeKind::Loop { Op::Loop } else { Op::If }, width, own);
+            t.abandon_scope(scope);
+            return Err(misuse);
+        }
+        Ok(scope)
+    }))
 }
 
 /// Handles of a scope's placeholders.
@@ -242,6 +339,15 @@ impl Bound {
             {
                 panic!("a region of device {} got an array of {}", device.name(), other.name());
             }
+        }
+        let seen = evaluated::operands_at_active_lanes(vars);
+        if let Some(seen) = &seen {
+            let refs: Vec<&Var> = seen.iter().map(|var| &**var).collect();
+            let mut bound = Bound::new(device, &refs, at);
+            // Those that were made for this hold their nodes no longer than these.
+            device.with_trace(|t| bound.ids.iter().for_each(|&id| t.retain(id)));
+            bound.made.extend(bound.ids.clone());
+            return bound;
         }
         let ids: Vec<NodeId> = device.with_trace(|t| bind_all(t, vars, at).into_vec());
         let made = vars.iter().zip(&ids).filter(|(v, _)| v.device().is_none()).map(|(_, &id)| id).collect();
@@ -282,7 +388,7 @@ impl Drop for Open {
     }
 }
 
-/// A branch's first side while the second is traced; abandoned unless taken.
+/// A side of a branch while others are traced; abandoned unless taken.
 struct Ended {
     device: Device,
     scope: Option<u32>,

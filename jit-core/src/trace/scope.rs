@@ -1,7 +1,8 @@
 //! Regions while they are traced and after.
 //!
-//! A *scope* is a block under construction or closed: the body of a loop (with its condition) or one side of a
-//! branch. Scope 0 is the top level. A *region* is the record of a `loop` or `if` node: its scopes and operands.
+//! A *scope* is a block under construction or closed: the body of a loop (with its condition), one side of a branch or
+//! one block of a switch. Scope 0 is the top level. A *region* is the record of a `loop`, `if` or `switch` node: its scopes
+//! and operands.
 
 use std::panic::Location;
 
@@ -18,6 +19,8 @@ pub(crate) enum ScopeKind {
     Root,
     Loop,
     Branch,
+    /// One block of a switch.
+    Case,
     /// The closure that combines two states of a reduction.
     Combine,
 }
@@ -60,11 +63,11 @@ struct Slot {
     which: u64,
 }
 
-/// The record of a `loop`, `if` or `reduce` node.
+/// The record of a `loop`, `if`, `switch` or `reduce` node.
 pub(crate) struct Region {
-    /// One scope for a loop or reduction, two for a branch.
+    /// One scope for a loop or reduction, two for a branch; of a switch the last one is for what has no other.
     pub(crate) scopes: SmallVec<[u32; 2]>,
-    /// A branch's condition; then initial state or arguments (of a reduction: the lanes' states and the identity); then
+    /// A branch's condition, a switch's index; then initial state or arguments (of a reduction: the lanes' states and the identity); then
     /// memories; then what is captured.
     pub(crate) operands: Vec<NodeId>,
     /// Number of operands before the memories.
@@ -233,6 +236,7 @@ impl Scopes {
         let kind = match kind {
             ScopeKind::Loop => "loop",
             ScopeKind::Combine => "reduction",
+            ScopeKind::Case => "switch",
             _ => "branch",
         };
         (kind, opened)
@@ -346,7 +350,11 @@ impl Trace {
         if depth > MAX_DEPTH {
             return Err(Misuse::new(format!("regions nest at most {MAX_DEPTH} deep")));
         }
-        let op = if kind == ScopeKind::Loop { Op::Loop } else { Op::If };
+        let op = match kind {
+            ScopeKind::Loop => Op::Loop,
+            ScopeKind::Case => Op::Switch,
+            _ => Op::If,
+        };
         if self.scopes.get(current).kind == ScopeKind::Combine {
             return Err(Misuse::new(format!(
                 "`{}` inside a {}: the closure that combines two states may only compute; use `select` there",
@@ -368,13 +376,18 @@ impl Trace {
                 width = node.size;
             }
         }
-        if let Some(condition) = condition
-            && self.node(condition).dtype != DType::Bool
-        {
-            return Err(Misuse::new(format!(
-                "a branch takes a mask of bool, got {}",
-                self.node(condition).dtype
-            )));
+        if let Some(dtype) = condition.map(|condition| self.node(condition).dtype) {
+            match op {
+                Op::Switch if !dtype.is_int() => {
+                    return Err(Misuse::new(format!(
+                        "a switch takes an index of an integer type, got {dtype}"
+                    )));
+                }
+                Op::If if dtype != DType::Bool => {
+                    return Err(Misuse::new(format!("a branch takes a mask of bool, got {dtype}")));
+                }
+                _ => {}
+            }
         }
         let outer = self.scopes.get(current).width;
         if current != 0 && width != 1 {
@@ -427,6 +440,7 @@ impl Trace {
         let op = match record.kind {
             ScopeKind::Loop => Op::Loop,
             ScopeKind::Combine => Op::Reduce,
+            ScopeKind::Case => Op::Switch,
             _ => Op::If,
         };
         record.yields = yields;
@@ -438,6 +452,7 @@ impl Trace {
             let what = match op {
                 Op::Loop => "a loop's body must return the state's types",
                 Op::Reduce => "the closure that combines two states must return the state's types",
+                Op::Switch => "all callables of a switch must return the same types",
                 _ => "both sides of a branch must return the same types",
             };
             return Err(Misuse::new(format!("{what} ({}), got ({})", list(expected), list(&types))));
@@ -612,7 +627,7 @@ impl Trace {
                 continue;
             }
             match node.op {
-                Op::Loop | Op::If | Op::Reduce => {
+                Op::Loop | Op::If | Op::Switch | Op::Reduce => {
                     stack.extend(self.scopes.region(node.payload).operands.iter().rev())
                 }
                 _ => stack.extend(node.operands().iter().rev()),

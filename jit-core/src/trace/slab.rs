@@ -284,7 +284,10 @@ impl Slab {
         }
         let id = NodeId(self.free);
         let watched = scope != 0
-            || matches!(key.op, Op::Data | Op::Loop | Op::If | Op::Reduce | Op::Version | Op::Result);
+            || matches!(
+                key.op,
+                Op::Data | Op::Loop | Op::If | Op::Switch | Op::Reduce | Op::Version | Op::Result
+            );
         let slot = &mut self.nodes[id.index()];
         self.free = slot.next;
         slot.hash = hash;

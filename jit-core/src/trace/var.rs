@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::{Anchor, Misuse, NodeId, Trace, check_index_types, fold, region};
+use super::{Anchor, Misuse, NodeId, Trace, check_index_types, evaluated, fold, region};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::ir::{MAX_LOCAL_BYTES, Program};
@@ -186,7 +186,12 @@ impl Var {
             t.drop_handle(old);
         }
         device.unlock_trace(t);
-        std::mem::replace(self, or_panic(result)).into_anchor();
+        match result {
+            Ok(value) => {
+                std::mem::replace(self, value).into_anchor();
+            }
+            Err(misuse) => *self = at_active_lanes_or_panic(op, wanted, &[self, other], misuse),
+        }
     }
 
     /// Elements at indices; 0 where masked off or out of bounds.
@@ -204,12 +209,19 @@ impl Var {
             return Var::literal(self.dtype(), if inside { self.bits() } else { 0 });
         };
         let current = region::current(device);
-        Var::made(device, |t| {
+        let made = device.with_trace(|t| {
             let ids = bind_all(t, &all, at);
             let id = t.gather(current, ids[0], ids[1], ids.get(2).copied(), at);
             unbind_all(t, &all, &ids);
-            id
-        })
+            id.map(|id| t.hand_out(id))
+        });
+        match made {
+            Ok(elements) => elements,
+            Err(misuse) => match evaluated::operands_at_active_lanes(&all[1..]) {
+                Some(seen) => self.gather(&seen[0], seen.get(1).map(|mask| &**mask)),
+                None => panic_with(misuse),
+            },
+        }
     }
 
     /// A scatter of any kind: `self` becomes the version after it; other handles keep theirs.
@@ -229,6 +241,9 @@ impl Var {
         };
         if let Some(opened) = region::describe_current() {
             panic!("`{}` on an array inside a {opened}; use a `Buffer` there", op.name());
+        }
+        if evaluated::is_open() {
+            panic!("`{}` on an array inside a loop in evaluated mode; use a `Buffer` there", op.name());
         }
         let version = Var::made(device, |t| {
             if own.device().is_some() {
@@ -469,7 +484,20 @@ fn apply_n<const N: usize>(op: Op, wanted: DType, args: &[&Var; N]) -> Var {
     let mut t = device.lock_trace();
     let result = apply_locked(&mut t, current, op, wanted, args, at);
     device.unlock_trace(t);
-    or_panic(result)
+    match result {
+        Ok(value) => value,
+        Err(misuse) => at_active_lanes_or_panic(op, wanted, args, misuse),
+    }
+}
+
+/// An op on operands that do not fit, unless they do as the lanes of an evaluated loop see them.
+#[track_caller]
+#[cold]
+fn at_active_lanes_or_panic(op: Op, wanted: DType, args: &[&Var], misuse: Misuse) -> Var {
+    match evaluated::operands_at_active_lanes(args) {
+        Some(seen) => Var::apply(op, wanted, &seen.iter().map(|arg| &**arg).collect::<SmallVec<[&Var; 3]>>()),
+        None => panic_with(misuse),
+    }
 }
 
 /// Makes the node of an op; the caller gets a handle.

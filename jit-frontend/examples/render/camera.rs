@@ -1,8 +1,8 @@
-//! A perspective camera that looks along -z, and the rays it makes.
+//! A perspective camera, and the rays it makes.
 
 use jit_frontend::{Traverse, Vec2, Vec3};
 
-use crate::number::Number;
+use crate::number::{Number, lit3};
 
 /// A half-line.
 #[derive(Clone, Traverse)]
@@ -20,9 +20,11 @@ impl<R: Number> Ray<R> {
     }
 }
 
-/// A camera on the z axis, +y up, +x to the right.
+/// A camera above or on the z axis that looks at or through the origin, with +x to the right.
 pub(crate) struct Camera {
-    height: f64,
+    position: [f64; 3],
+    forward: [f64; 3],
+    up: [f64; 3],
     /// Half the width and half the height of what it sees at distance 1.
     half: [f64; 2],
     /// From pixels to the unit square.
@@ -30,9 +32,22 @@ pub(crate) struct Camera {
 }
 
 impl Camera {
-    /// A camera at `(0, 0, height)` for pictures of that many pixels. `half` is half the extent of what it sees at distance 1.
-    pub(crate) fn new(height: f64, half: [f64; 2], pixels: [u32; 2]) -> Camera {
-        Camera { height, half, scale: pixels.map(|n| 2.0 / f64::from(n)) }
+    /// A camera at `(0, 0, distance)`, for pictures of that many pixels. `half` is half the extent of what it sees at
+    /// distance 1.
+    pub(crate) fn new(distance: f64, half: [f64; 2], pixels: [u32; 2]) -> Camera {
+        Camera::raised(distance, 0.0, half, pixels)
+    }
+
+    /// The same, raised by that many degrees around the origin.
+    pub(crate) fn raised(distance: f64, elevation: f64, half: [f64; 2], pixels: [u32; 2]) -> Camera {
+        let (sin, cos) = elevation.to_radians().sin_cos();
+        Camera {
+            position: [0.0, distance * sin, distance * cos],
+            forward: [0.0, -sin, -cos],
+            up: [0.0, cos, -sin],
+            half,
+            scale: pixels.map(|n| 2.0 / f64::from(n)),
+        }
     }
 
     /// The ray through a position in pixels; (0, 0) is the upper left corner of the picture.
@@ -40,7 +55,8 @@ impl Camera {
         let one = R::lit(1.0);
         let x = (position.x.clone() * R::lit(self.scale[0]) - one.clone()) * R::lit(self.half[0]);
         let y = (one - position.y.clone() * R::lit(self.scale[1])) * R::lit(self.half[1]);
-        let origin = Vec3::new(R::lit(0.0), R::lit(0.0), R::lit(self.height));
-        Ray { origin, direction: Vec3::new(x, y, R::lit(-1.0)).normalize() }
+        let along = |axis: usize| y.mul_add(R::lit(self.up[axis]), R::lit(self.forward[axis]));
+        let direction = Vec3::new(x, along(1), along(2)).normalize();
+        Ray { origin: lit3(self.position), direction }
     }
 }

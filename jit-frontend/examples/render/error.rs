@@ -5,9 +5,20 @@ use std::path::PathBuf;
 /// A failure that ends the program, in words for its user.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RenderError {
+    /// A mesh for a scene that has none.
+    #[error("--mesh is for --scene mesh")]
+    MeshUnused,
     /// A texture cannot be used.
     #[error("texture {}: {why}", path.display())]
     Texture {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A mesh cannot be used.
+    #[error("mesh {}: {why}", path.display())]
+    Mesh {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.

@@ -16,6 +16,9 @@ pub(crate) trait Number: Real {
     /// The number at an index of the table, 0 outside of it.
     fn look_up(table: &Self::Table, index: Self::Int) -> Self;
 
+    /// The whole number whose bits the table has at an index, 0 outside of it.
+    fn look_up_int(table: &Self::Table, index: Self::Int) -> Self::Int;
+
     /// A random number in [0, 1): a multiple of 2^-23.
     fn draw(random: &mut Self::Random) -> Self;
 }
@@ -26,6 +29,10 @@ impl Number for Array<f32> {
 
     fn look_up(table: &Array<f32>, index: Array<i32>) -> Array<f32> {
         table.gather(index)
+    }
+
+    fn look_up_int(table: &Array<f32>, index: Array<i32>) -> Array<i32> {
+        table.gather(index).bitcast()
     }
 
     fn draw(random: &mut Pcg32) -> Array<f32> {
@@ -39,6 +46,10 @@ impl Number for f32 {
 
     fn look_up(table: &Vec<f32>, index: i32) -> f32 {
         usize::try_from(index).ok().and_then(|index| table.get(index)).copied().unwrap_or(0.0)
+    }
+
+    fn look_up_int(table: &Vec<f32>, index: i32) -> i32 {
+        f32::look_up(table, index).to_bits() as i32
     }
 
     fn draw(random: &mut ScalarPcg32) -> f32 {

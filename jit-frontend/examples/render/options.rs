@@ -7,6 +7,7 @@ use clap::Parser;
 
 use crate::film::Filter;
 use crate::picture::OutputName;
+use crate::placement::Axis;
 use crate::scene::SceneName;
 
 /// Renders a scene with programs that are traced, fused and compiled while it runs.
@@ -17,7 +18,27 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value = "spheres")]
     pub(crate) scene: SceneName,
 
-    /// A PNG, JPEG or EXR file for the scene's textured surfaces; without it, noise
+    /// An OBJ file, for the scene mesh
+    #[arg(long, value_name = "FILE", required_if_eq("scene", "mesh"))]
+    pub(crate) mesh: Option<PathBuf>,
+
+    /// The axis of the mesh that points up
+    #[arg(long, value_enum, default_value = "y")]
+    pub(crate) up: Axis,
+
+    /// Turn the mesh by that many degrees, seen from above against the clock
+    #[arg(long, value_name = "DEGREES", default_value_t = 0.0, allow_hyphen_values = true, value_parser = degrees)]
+    pub(crate) turn: f64,
+
+    /// Look down at the mesh from that many degrees above the horizon, 0 to 90
+    #[arg(long, value_name = "DEGREES", default_value_t = 20.0, allow_hyphen_values = true, value_parser = elevation)]
+    pub(crate) elevation: f64,
+
+    /// Show the triangles of the mesh flat
+    #[arg(long)]
+    pub(crate) flat: bool,
+
+    /// A PNG, JPEG or EXR file for the scene's textured surfaces; without it, noise, and grey for a mesh
     #[arg(long, value_name = "FILE")]
     pub(crate) texture: Option<PathBuf>,
 
@@ -25,9 +46,9 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) flip_v: bool,
 
-    /// Width and height of the picture in pixels
-    #[arg(long, value_name = "WxH", default_value = "512x512")]
-    pub(crate) size: Size,
+    /// Width and height of the picture in pixels; without it, 512x512, and 256x256 for cornell
+    #[arg(long, value_name = "WxH")]
+    pub(crate) size: Option<Size>,
 
     /// Samples for each pixel
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
@@ -77,4 +98,17 @@ impl FromStr for Size {
         }
         Ok(Size(size))
     }
+}
+
+/// An angle.
+fn degrees(text: &str) -> Result<f64, String> {
+    let angle = text.parse().ok().filter(|angle: &f64| angle.is_finite());
+    angle.ok_or_else(|| "an angle is a number of degrees".to_owned())
+}
+
+/// An angle from the horizon up to the zenith.
+fn elevation(text: &str) -> Result<f64, String> {
+    let angle = degrees(text)?;
+    let above = (0.0..=90.0).contains(&angle);
+    above.then_some(angle).ok_or_else(|| "an elevation is from 0 to 90 degrees".to_owned())
 }

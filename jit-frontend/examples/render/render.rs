@@ -5,17 +5,15 @@ use std::time::{Duration, Instant};
 use jit::prelude::*;
 use jit_frontend as jit;
 
-use crate::bitmap::Bitmap;
 use crate::error::RenderError;
 use crate::film::{Film, Filter};
 use crate::picture::Picture;
 use crate::random;
-use crate::scene::{Scene, SceneName};
+use crate::scene::{Scene, Subject};
 
 /// What to render.
 pub(crate) struct Job {
-    pub(crate) scene: SceneName,
-    pub(crate) bitmap: Bitmap,
+    pub(crate) subject: Subject,
     /// Width and height in pixels.
     pub(crate) size: [u32; 2],
     /// Samples for each pixel.
@@ -61,7 +59,7 @@ pub(crate) fn render(
 ) -> Result<Picture, RenderError> {
     job.paths()?;
     let [width, height] = job.size;
-    let scene = Scene::new(job.scene, &job.bitmap, job.size, |values| Array::from_slice(values, device))?;
+    let scene = Scene::new(&job.subject, job.size, |values| Array::from_slice(values, device))?;
     let mut film = Film::new(job.filter, job.size, device)?;
     let in_pass = job.samples_in_pass();
     for first in (0..job.spp).step_by(in_pass as usize) {

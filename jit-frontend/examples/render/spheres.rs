@@ -1,9 +1,10 @@
 //! The scene `spheres`: eight diffuse spheres in a box with a lamp, path traced.
 
-use jit_frontend::{Integer, Loop, Traverse, Truth, Vec2, Vec3, if_else};
+use jit_frontend::{Integer, Vec2, Vec3, if_else};
 
 use crate::camera::{Camera, Ray};
 use crate::number::{Number, lit3};
+use crate::path::{Surface, World};
 use crate::texture::Texture;
 
 /// A box, x and y in [-1, 1] and z in [-1, 3], with coloured side walls, a texture on floor and back wall, a lamp in the
@@ -45,12 +46,6 @@ const CAMERA: f64 = 2.8;
 /// Half of what the camera sees at distance 1, upwards.
 const VIEW: f64 = 0.55;
 
-/// Paths end after that many reflections.
-const MAX_DEPTH: i64 = 8;
-
-/// From this reflection on a path goes on by chance only, the more likely the more light it can carry.
-const ROULETTE_DEPTH: i64 = 3;
-
 /// How far from a surface a path goes on.
 const OFFSET: f64 = 1e-3;
 
@@ -59,19 +54,6 @@ const NEAR: f64 = 1e-4;
 
 /// Numbers in the table for each sphere.
 const STRIDE: i64 = 8;
-
-/// A path on its way from the camera.
-#[derive(Clone, Traverse)]
-struct Path<R: Number> {
-    ray: Ray<R>,
-    random: R::Random,
-    /// How much of what is emitted at the ray's end reaches the camera.
-    throughput: Vec3<R>,
-    /// What has reached the camera.
-    radiance: Vec3<R>,
-    depth: R::Int,
-    alive: R::Mask,
-}
 
 /// What a ray meets.
 struct Hit<R: Number> {
@@ -100,47 +82,6 @@ impl<R: Number> Spheres<R> {
     pub(crate) fn camera(pixels: [u32; 2]) -> Camera {
         let [width, height] = pixels.map(f64::from);
         Camera::new(CAMERA, [VIEW * width / height, VIEW], pixels)
-    }
-
-    /// The radiance along a ray.
-    pub(crate) fn radiance(&self, ray: Ray<R>, random: R::Random) -> Vec3<R> {
-        let start = Path {
-            ray,
-            random,
-            throughput: Vec3::splat(R::lit(1.0)),
-            radiance: Vec3::splat(R::lit(0.0)),
-            depth: R::Int::lit(0),
-            alive: R::Mask::lit(true),
-        };
-        let end = Loop::new(start).name("bounces").run(|path| path.alive.clone(), |path| self.bounce(path));
-        end.radiance
-    }
-
-    /// Follows a path's ray to what it meets, and chooses where it goes from there.
-    fn bounce(&self, path: Path<R>) -> Path<R> {
-        let Path { ray, mut random, throughput, radiance, depth, .. } = path;
-        let hit = self.hit(&ray);
-        let lit = throughput.mul_add(&lit3(LAMP), &radiance);
-        let radiance = Vec3::select(&hit.lamp, lit, radiance);
-
-        let throughput = throughput * hit.albedo;
-        let [u, v, w] = [(); 3].map(|()| R::draw(&mut random));
-        let direction = diffuse_direction(&hit.normal, &u, &v);
-        let origin = hit.normal.mul_add(&Vec3::splat(R::lit(OFFSET)), &hit.point);
-
-        let depth = depth + R::Int::lit(1);
-        let chance = throughput.max_element().min(R::lit(0.95)).max(R::lit(1e-6));
-        let roulette = depth.ge(R::Int::lit(ROULETTE_DEPTH));
-        let gain = R::select(&roulette, chance.recip(), R::lit(1.0));
-        let goes_on = !roulette | w.lt(chance);
-        Path {
-            ray: Ray { origin, direction },
-            random,
-            throughput: throughput * gain,
-            radiance,
-            alive: !hit.lamp & depth.lt(R::Int::lit(MAX_DEPTH)) & goes_on,
-            depth,
-        }
     }
 
     /// What a ray inside of the box meets.
@@ -199,6 +140,21 @@ impl<R: Number> Spheres<R> {
     }
 }
 
+impl<R: Number> World<R> for Spheres<R> {
+    /// The lamp reflects nothing.
+    fn meet(&self, ray: &Ray<R>) -> Surface<R> {
+        let Hit { point, normal, albedo, lamp } = self.hit(ray);
+        Surface {
+            origin: normal.mul_add(&Vec3::splat(R::lit(OFFSET)), &point),
+            normal,
+            facet: None,
+            albedo,
+            emission: Vec3::select(&lamp, lit3(LAMP), lit3([0.0; 3])),
+            ends: lamp,
+        }
+    }
+}
+
 /// The nearest sphere that a ray meets before that distance, and where; the number of spheres if none.
 fn nearest_sphere<R: Number>(ray: &Ray<R>, mut distance: R) -> (R, R::Int) {
     let near = || R::lit(NEAR);
@@ -217,16 +173,4 @@ fn nearest_sphere<R: Number>(ray: &Ray<R>, mut distance: R) -> (R, R::Int) {
         nearest = R::Int::select(&hit, R::Int::lit(i as i64), nearest);
     }
     (distance, nearest)
-}
-
-/// A direction around a normal whose density is its cosine by pi: the normal plus a point of the unit sphere.
-fn diffuse_direction<R: Number>(normal: &Vec3<R>, u: &R, v: &R) -> Vec3<R> {
-    let one = || R::lit(1.0);
-    let z = one() - R::lit(2.0) * u.clone();
-    let radius = (one() - z.clone() * z.clone()).max(R::lit(0.0)).sqrt();
-    let (sin, cos) = (v.clone() * R::lit(std::f64::consts::TAU)).sin_cos();
-    let sum = normal + &Vec3::new(radius.clone() * cos, radius * sin, z);
-    // The sum vanishes where the point is opposite to the normal.
-    let length_squared = sum.length_squared().max(R::lit(1e-8));
-    sum * length_squared.rsqrt()
 }

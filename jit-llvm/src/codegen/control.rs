@@ -139,7 +139,7 @@ impl<'c> Gen<'c, '_> {
     }
 
     /// Runs a block: what it yields in the form of the results. Local arrays among them are moved to theirs.
-    fn yields(&mut self, block: &Block, results: &[Value]) -> Result<Vec<Val<'c>>, Error> {
+    pub(super) fn yields(&mut self, block: &Block, results: &[Value]) -> Result<Vec<Val<'c>>, Error> {
         self.block(block)?;
         self.move_locals(&block.yields, results);
         let pairs = self.scalars(&block.yields).into_iter().zip(self.scalars(results));

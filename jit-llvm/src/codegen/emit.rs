@@ -333,6 +333,11 @@ impl<'c> Emit<'c> {
         built(self.builder.build_extract_element(a.into_vector_value(), lane, ""))
     }
 
+    /// The element of a lane that is known at run time alone.
+    pub(super) fn extract_at(&self, a: Val<'c>, lane: IntValue<'c>) -> Val<'c> {
+        built(self.builder.build_extract_element(a.into_vector_value(), lane, ""))
+    }
+
     pub(super) fn insert(&self, a: Val<'c>, element: Val<'c>, lane: u32) -> Val<'c> {
         let lane = self.context.i32_type().const_int(u64::from(lane), false);
         built(self.builder.build_insert_element(a.into_vector_value(), element, lane, "")).into()
@@ -462,6 +467,16 @@ impl<'c> Emit<'c> {
 
     pub(super) fn branch(&self, condition: IntValue<'c>, yes: BasicBlock<'c>, no: BasicBlock<'c>) {
         built(self.builder.build_conditional_branch(condition, yes, no));
+    }
+
+    /// Goes where a value says, or else to a place for all others.
+    pub(super) fn switch(
+        &self,
+        value: IntValue<'c>,
+        otherwise: BasicBlock<'c>,
+        cases: &[(IntValue<'c>, BasicBlock<'c>)],
+    ) {
+        built(self.builder.build_switch(value, otherwise, cases));
     }
 
     pub(super) fn continue_at(&self, block: BasicBlock<'c>) {

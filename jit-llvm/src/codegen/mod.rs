@@ -10,6 +10,7 @@
 //! | [`local`] | arrays that each lane has for itself |
 //! | [`row`] | accesses at indices that count with the lanes |
 //! | [`control`] | loops and branches by lane mask |
+//! | [`switch`] | switches: a jump for all lanes with one number |
 //! | [`reduction`] | accumulators and their folding |
 //! | [`columns`] | the rows of a strip of columns, for reductions of columns |
 
@@ -25,6 +26,7 @@ mod memory;
 mod reduction;
 mod remainder;
 mod row;
+mod switch;
 mod uniform;
 
 use std::collections::HashMap;
@@ -190,6 +192,7 @@ impl<'c> Gen<'c, '_> {
             }
             Op::Loop => return self.run_loop(inst),
             Op::If => return self.run_if(inst),
+            Op::Switch => return self.run_switch(inst),
             Op::IfAny => return self.run_if_any(inst),
             op if op.class() == Class::Effect => return self.combining_scatter(inst),
             op if op.class() == Class::Lane => self.lane_op(inst)?,

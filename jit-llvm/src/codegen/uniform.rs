@@ -46,7 +46,7 @@ impl Analysis {
                     self.strike(&[state, inst.results[k]], varies);
                 }
             }
-            Op::If | Op::IfAny => {
+            Op::If | Op::Switch | Op::IfAny => {
                 let diverges = self.varies(inst.args[0]);
                 for (k, result) in inst.results.iter().enumerate() {
                     let mut sources = inst

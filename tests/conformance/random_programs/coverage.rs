@@ -33,6 +33,7 @@ impl Coverage {
     }
 
     /// How many live steps of each op there were.
+    #[cfg(not(test))]
     pub(crate) fn ops(&self) -> &BTreeMap<Op, usize> {
         &self.ops
     }
@@ -98,7 +99,8 @@ impl Live {
             self.slots.extend(step.uses());
             self.places.extend(step.places().0);
             self.ops.extend(step.op());
-            if let Step::If { blocks, .. } | Step::Loop { blocks, .. } = step {
+            let blocks = step.blocks();
+            if !blocks.is_empty() {
                 let around_loop = matches!(step, Step::Loop { .. });
                 // What a later trip reads is needed by an earlier one.
                 if around_loop {

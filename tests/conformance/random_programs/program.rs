@@ -231,6 +231,12 @@ pub(crate) enum Step {
         blocks: [Block; 2],
         results: Vec<Slot>,
     },
+    Switch {
+        index: Slot,
+        arguments: Vec<Slot>,
+        blocks: Vec<Block>,
+        results: Vec<Slot>,
+    },
 }
 
 /// What a builtin does.
@@ -278,6 +284,7 @@ impl Step {
             Step::LocalWrite { .. } => Op::LocalWrite,
             Step::Loop { .. } => Op::Loop,
             Step::If { .. } => Op::If,
+            Step::Switch { .. } => Op::Switch,
             _ => return None,
         })
     }
@@ -302,7 +309,9 @@ impl Step {
             | Step::Reduce { out, .. }
             | Step::Snapshot { out, .. } => vec![*out],
             Step::Combine { outs, .. } => outs.clone(),
-            Step::Loop { results, .. } | Step::If { results, .. } => results.clone(),
+            Step::Loop { results, .. } | Step::If { results, .. } | Step::Switch { results, .. } => {
+                results.clone()
+            }
             _ => vec![],
         }
     }
@@ -341,8 +350,8 @@ impl Step {
             Step::Set { to, .. } => vec![*to],
             Step::Eval { slots, .. } => slots.clone(),
             Step::Loop { init, .. } => init.clone(),
-            Step::If { condition, arguments, .. } => {
-                [*condition].into_iter().chain(arguments.iter().copied()).collect()
+            Step::If { condition: choice, arguments, .. } | Step::Switch { index: choice, arguments, .. } => {
+                [*choice].into_iter().chain(arguments.iter().copied()).collect()
             }
             _ => vec![],
         }
@@ -364,7 +373,16 @@ impl Step {
     pub(crate) fn blocks(&self) -> &[Block] {
         match self {
             Step::Loop { blocks, .. } | Step::If { blocks, .. } => blocks,
+            Step::Switch { blocks, .. } => blocks,
             _ => &[],
+        }
+    }
+
+    pub(crate) fn blocks_mut(&mut self) -> &mut [Block] {
+        match self {
+            Step::Loop { blocks, .. } | Step::If { blocks, .. } => blocks,
+            Step::Switch { blocks, .. } => blocks,
+            _ => &mut [],
         }
     }
 
@@ -424,6 +442,15 @@ impl Program {
                     let _ = writeln!(text, "{pad}gives {:?} else {:?}", then.yields, other.params);
                     self.write_steps(&other.steps, depth + 1, text);
                     writeln!(text, "{pad}gives {:?}", other.yields)
+                }
+                Step::Switch { index, arguments, blocks, .. } => {
+                    let _ = writeln!(text, "{pad}{out} = switch {index:?}, {arguments:?}");
+                    for block in blocks {
+                        let _ = writeln!(text, "{pad}case {:?}", block.params);
+                        self.write_steps(&block.steps, depth + 1, text);
+                        let _ = writeln!(text, "{pad}gives {:?}", block.yields);
+                    }
+                    Ok(())
                 }
                 other => {
                     let equals = if out.is_empty() { "" } else { " = " };

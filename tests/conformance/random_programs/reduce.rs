@@ -118,18 +118,24 @@ fn drop_state(program: &mut Program, n: usize) -> bool {
                 body.yields.remove(position);
                 results.remove(position);
             }
-            Step::If { arguments, blocks, results, .. } => {
-                if position < 4 && position < arguments.len() {
-                    arguments.remove(position);
-                    blocks.iter_mut().for_each(|b| b.params.retain(removed(position)));
-                } else if position >= 4 && position - 4 < results.len() {
-                    results.remove(position - 4);
-                    blocks.iter_mut().for_each(|b| b.yields.retain(removed(position - 4)));
-                }
+            Step::If { arguments, blocks, results, .. } => drop_part(position, arguments, blocks, results),
+            Step::Switch { arguments, blocks, results, .. } => {
+                drop_part(position, arguments, blocks, results);
             }
             _ => {}
         });
         true
+    }
+}
+
+/// Takes an argument, or from position 4 on a result, out of a branch or switch.
+fn drop_part(position: usize, arguments: &mut Vec<Slot>, blocks: &mut [Block], results: &mut Vec<Slot>) {
+    if position < 4 && position < arguments.len() {
+        arguments.remove(position);
+        blocks.iter_mut().for_each(|b| b.params.retain(removed(position)));
+    } else if position >= 4 && position - 4 < results.len() {
+        results.remove(position - 4);
+        blocks.iter_mut().for_each(|b| b.yields.retain(removed(position - 4)));
     }
 }
 
@@ -176,9 +182,7 @@ fn edit_step(steps: &mut Vec<Step>, n: &mut usize, edit: &mut dyn FnMut(&mut Vec
             return true;
         }
         *n -= 1;
-        if let Step::Loop { blocks, .. } | Step::If { blocks, .. } = &mut steps[at]
-            && blocks.iter_mut().any(|b| edit_step(&mut b.steps, n, edit))
-        {
+        if steps[at].blocks_mut().iter_mut().any(|b| edit_step(&mut b.steps, n, edit)) {
             return true;
         }
     }

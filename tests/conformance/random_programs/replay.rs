@@ -6,7 +6,9 @@ use std::collections::{HashMap, HashSet};
 use jit_core::dtype::{DType, is_nan};
 use jit_core::op::{Op, scalar};
 use jit_core::runtime::Device;
-use jit_core::trace::{BufferVar, Reducing, Var, checked_reduction, eval, if_else, while_loop};
+use jit_core::trace::{
+    BufferVar, Case, Reducing, Var, checked_reduction, checked_switch, eval, if_else, while_loop,
+};
 
 use super::choices::{Choices, special};
 use super::program::{Across, Block, Contents, Ending, Program, Slot, Source, Step, Target};
@@ -245,6 +247,13 @@ impl Replay<'_> {
                     |a| self.block(then, a),
                     |a| self.block(other, a),
                 );
+                self.define_all(results, values);
+            }
+            Step::Switch { index, arguments, blocks, results } => {
+                let arguments: Vec<Var> = arguments.iter().map(|&s| self.get(s)).collect();
+                let index = self.get(*index);
+                let cases = blocks.iter().map(|block| -> Case<'_> { Box::new(|a| Ok(self.block(block, a))) });
+                let values = checked_switch(device, &index, &arguments, cases);
                 self.define_all(results, values);
             }
         }

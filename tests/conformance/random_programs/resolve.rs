@@ -133,6 +133,7 @@ impl Resolver {
             Kind::Combine => self.combine(c),
             Kind::Loop => self.region(c, |s, c, width| s.run_loop(c, width, &step.blocks)),
             Kind::If => self.region(c, |s, c, width| s.branch(c, width, &step.blocks)),
+            Kind::Switch => self.region(c, |s, c, width| s.switch(c, width, &step.blocks)),
             Kind::Lane => self.lane(c),
             _ if inside => self.lane(c),
             Kind::ScatterArray => self.scatter_array(c),

@@ -28,7 +28,7 @@ fn random_programs_find_each_seeded_bug() {
             (program, expected)
         })
         .collect();
-    assert_eq!(ALL_SEEDED_BUGS.len(), 22);
+    assert_eq!(ALL_SEEDED_BUGS.len(), 23);
     let found = ALL_SEEDED_BUGS.iter().map(|&bug| (bug, found_after(bug, &cases)));
     let found: Vec<(SeededBug, Option<usize>)> = found.collect();
     let _ = writeln!(std::io::stdout(), "bugs by the program that shows them: {found:?}");

@@ -46,6 +46,7 @@ pub(crate) enum Kind {
     Eval,
     Loop,
     If,
+    Switch,
 }
 
 /// Sketches of programs of a few dozen ops.
@@ -98,7 +99,7 @@ fn moves(depth: u32) -> BoxedStrategy<Move> {
         return simple.boxed();
     }
     let region = (
-        prop_oneof![Just(Kind::Loop), Just(Kind::If)],
+        prop_oneof![Just(Kind::Loop), Just(Kind::If), Just(Kind::Switch)],
         any::<[u16; 10]>(),
         vec(moves(depth - 1), 0..6),
         vec(moves(depth - 1), 1..9),

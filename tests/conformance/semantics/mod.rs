@@ -26,3 +26,4 @@ mod rewrites;
 mod scale;
 mod segments;
 mod sizes;
+mod switches;

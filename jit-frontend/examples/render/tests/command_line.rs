@@ -37,7 +37,7 @@ fn bad_arguments_are_named() {
     }
     fails(&["--spp", "0", "--out", "a.png"], "--spp");
     fails(&["--passes", "0", "--out", "a.png"], "--passes");
-    fails(&["--scene", "teapot", "--out", "a.png"], "rectangle, spheres");
+    fails(&["--scene", "teapot", "--out", "a.png"], "rectangle, spheres, cornell, mesh");
     fails(&["--filter", "tent", "--out", "a.png"], "box, gaussian");
     fails(&[], "--out");
     fails(&["--size", "65536x4097", "--out", "a.png"], "at most 268435456 pixels");
@@ -186,4 +186,66 @@ fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 * (crc & 1)))
     })
+}
+
+#[test]
+fn meshes_go_in_and_pictures_come_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).expect("a file");
+        path
+    };
+    let corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv nan 0 0\nvt 0 0\n";
+    let mesh = file("mesh.obj", &format!("{corners}f 1/1 2/1 3/1\nf 1 2 3\nf 1 2 4\nf 1 1 2\nf 1 2 2\n"));
+    let (texture, out) = (folder.path().join("t.png"), folder.path().join("p.png"));
+    std::fs::write(&texture, tiny_png()).expect("a texture");
+    let small = ["--device", "interp", "--scene", "mesh", "--size", "8x8", "--spp", "1", "--out", text(&out)];
+
+    let plain = ["--mesh", text(&mesh), "--up", "z", "--turn", "-30", "--elevation", "45", "--flat"];
+    let (code, said, err) = run(&[&small[..], &plain].concat());
+    assert_eq!((code, err.as_str()), (0, ""));
+    let lines: Vec<&str> = said.lines().collect();
+    let [not_finite, degenerate, _] = lines[..] else { panic!("three lines: {said}") };
+    assert!(
+        not_finite
+            .ends_with("mesh.obj: 1 triangles left out: they have a coordinate that is infinite or NaN")
+    );
+    assert!(degenerate.ends_with("mesh.obj: 2 triangles left out: they have no area"));
+    assert_eq!(image::open(&out).expect("the picture").width(), 8);
+
+    let (code, said, err) =
+        run(&[&small[..], &["--mesh", text(&mesh), "--texture", text(&texture)]].concat());
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(
+        said.contains("mesh.obj: 1 triangles without texture: they have no texture coordinates"),
+        "{said}"
+    );
+
+    std::fs::remove_file(&out).expect("the picture");
+    let bare = file("bare.obj", &format!("{corners}f 1 2 3\n"));
+    for (arguments, expected) in [
+        (vec!["--mesh", text(&bare), "--texture", text(&texture)], "bare.obj: has no texture coordinates"),
+        (vec!["--mesh", text(&file("empty.obj", ""))], "empty.obj: has no faces"),
+        (
+            vec!["--mesh", text(&file("beyond.obj", &format!("{corners}f 1 2 9")))],
+            "line 6: vertex 9 is out of range",
+        ),
+        (
+            vec!["--mesh", text(&file("flat.obj", &format!("{corners}f 1 2 2")))],
+            "flat.obj: has no triangle to show",
+        ),
+        (vec!["--mesh", text(&folder.path().join("missing.obj"))], "missing.obj: No such file"),
+        (vec!["--mesh", text(folder.path())], "directory"),
+        (vec![], "--mesh <FILE>"),
+        (vec!["--mesh", text(&mesh), "--turn", "inf"], "an angle is a number of degrees"),
+        (vec!["--mesh", text(&mesh), "--turn", "left"], "an angle is a number of degrees"),
+        (vec!["--mesh", text(&mesh), "--elevation", "-1"], "from 0 to 90 degrees"),
+        (vec!["--mesh", text(&mesh), "--elevation", "91"], "from 0 to 90 degrees"),
+        (vec!["--mesh", text(&mesh), "--up", "w"], "x, y, z"),
+    ] {
+        fails(&[&small[2..], &arguments].concat(), expected);
+    }
+    assert!(!out.exists(), "nothing is written");
+    fails(&["--scene", "spheres", "--mesh", text(&mesh), "--out", "a.png"], "--mesh is for --scene mesh");
 }

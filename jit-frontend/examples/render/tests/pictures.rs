@@ -2,22 +2,20 @@
 
 use jit_frontend::CacheOutcome;
 
-use super::{bits, devices, small, values};
+use super::{bits, devices, means, small, spheres, values};
 use crate::bitmap::Bitmap;
 use crate::film::Filter;
 use crate::render::Job;
-use crate::scene::SceneName;
+use crate::scene::Subject;
 
 #[test]
 fn spheres_have_the_means_of_other_implementations() {
     // By a path tracer of the same scene and the same random numbers, written for numba.
     let expected = [1.793_398_4, 1.301_299_2, 1.185_949_2];
-    let job = Job { size: [32, 32], spp: 16, ..small(SceneName::Spheres) };
+    let job = Job { size: [32, 32], spp: 16, ..small(spheres()) };
     for device in devices() {
-        let picture = values(&job, &device);
-        for (channel, expected) in expected.into_iter().enumerate() {
-            let sum: f64 = picture.iter().skip(channel).step_by(3).map(|&value| f64::from(value)).sum();
-            let mean = sum / 1024.0;
+        let means = means(&values(&job, &device));
+        for (channel, (mean, expected)) in means.into_iter().zip(expected).enumerate() {
             assert!((mean / expected - 1.0).abs() < 5e-3, "channel {channel} on {device:?}: {mean}");
         }
     }
@@ -26,8 +24,8 @@ fn spheres_have_the_means_of_other_implementations() {
 #[test]
 fn other_seeds_give_other_noise() {
     let device = devices().remove(0);
-    let job = small(SceneName::Spheres);
-    let other = Job { seed: 1, ..small(SceneName::Spheres) };
+    let job = small(spheres());
+    let other = Job { seed: 1, ..small(spheres()) };
     assert_ne!(bits(&values(&job, &device)), bits(&values(&other, &device)));
 }
 
@@ -36,7 +34,7 @@ fn passes_compile_once_and_give_one_picture() {
     for filter in [Filter::Box, Filter::Gaussian] {
         for device in devices() {
             // Three, three, one.
-            let job = Job { spp: 7, passes: Some(3), filter, ..small(SceneName::Spheres) };
+            let job = Job { spp: 7, passes: Some(3), filter, ..small(spheres()) };
             let picture = values(&job, &device);
             let history = device.kernel_history();
             let compiled: Vec<bool> = history.iter().map(|r| r.cache != CacheOutcome::Hit).collect();
@@ -61,7 +59,7 @@ fn passes_compile_once_and_give_one_picture() {
 #[test]
 fn many_samples_take_many_passes() {
     let passes = |size, spp| {
-        let job = Job { size, spp, ..small(SceneName::Spheres) };
+        let job = Job { size, spp, ..small(spheres()) };
         job.spp.div_ceil(job.samples_in_pass())
     };
     assert_eq!(passes([512, 512], 4), 1);
@@ -133,7 +131,7 @@ fn a_plain_rectangle_shows_its_reflectance_before_white() {
     for filter in [Filter::Box, Filter::Gaussian] {
         for device in devices() {
             let bitmap = grey(3, 2, |_, _| 0.25);
-            let job = Job { bitmap, size: [32, 32], filter, ..small(SceneName::Rectangle) };
+            let job = Job { size: [32, 32], filter, ..small(Subject::Rectangle(bitmap)) };
             let picture = values(&job, &device);
             let at = |column: usize, row: usize| picture[(row * 32 + column) * 3];
             let near = |value: f32, expected: f32| (value - expected).abs() < 1e-6;
@@ -163,12 +161,12 @@ fn the_rectangle_shows_its_texture_as_computed_exactly() {
     // Where the rectangle ends, in pixels from the middle of the picture.
     let edge = 12.0 / half_view();
     for (filter, radius) in [(Filter::Box, 0.5), (Filter::Gaussian, 2.0)] {
-        let job = Job { bitmap: texture(), size: [24, 24], spp: 256, filter, ..small(SceneName::Rectangle) };
+        let job = Job { size: [24, 24], spp: 256, filter, ..small(Subject::Rectangle(texture())) };
         let picture = values(&job, &device);
         let (mut sum, mut count) = (0.0, 0.0);
         for pixel in 0..24 * 24u32 {
             let at = [pixel % 24, pixel / 24];
-            let exact = exact_pixel(&job.bitmap, at, 24, filter);
+            let exact = exact_pixel(&texture(), at, 24, filter);
             let difference = f64::from(picture[pixel as usize * 3]) - exact;
             let from_edge = at.map(|i| ((f64::from(i) - 11.5).abs() - edge).abs());
             if from_edge.into_iter().all(|distance| distance > radius) {

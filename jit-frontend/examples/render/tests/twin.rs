@@ -4,15 +4,18 @@ use std::convert::Infallible;
 
 use jit_frontend::Vec2;
 
-use super::{bits, devices, small, values};
+use super::mesh::ball;
+use super::{bits, devices, small, spheres, values};
+use crate::bitmap::Bitmap;
+use crate::cornell::Lighting;
 use crate::random::ScalarPcg32;
 use crate::render::Job;
-use crate::scene::{Scene, SceneName};
+use crate::scene::{Scene, Subject};
 
 /// [`values`] by the scalar twin: one path after another.
 fn scalar_values(job: &Job) -> Vec<f32> {
     let table = |values: &[f32]| Ok::<_, Infallible>(values.to_vec());
-    let Ok(scene) = Scene::<f32>::new(job.scene, &job.bitmap, job.size, table);
+    let Ok(scene) = Scene::<f32>::new(&job.subject, job.size, table);
     let [width, height] = job.size;
     let mut values = Vec::new();
     for pixel in 0..width * height {
@@ -30,12 +33,19 @@ fn scalar_values(job: &Job) -> Vec<f32> {
 
 #[test]
 fn scalars_and_all_devices_render_the_same_bits() {
-    for scene in [SceneName::Rectangle, SceneName::Spheres] {
-        let job = small(scene);
+    let scenes = [
+        ("rectangle", Subject::Rectangle(Bitmap::noise(512))),
+        ("spheres", spheres()),
+        ("cornell", Subject::Cornell(Lighting::Sampled)),
+        ("lamps found by chance", Subject::Cornell(Lighting::Found)),
+        ("mesh", ball(Some(Bitmap::noise(64)))),
+    ];
+    for (name, subject) in scenes {
+        let job = small(subject);
         let expected = scalar_values(&job);
-        assert!(expected.iter().any(|&value| value > 0.1 && value < 0.9), "a picture of {scene:?}");
+        assert!(expected.iter().any(|&value| value > 0.1 && value < 0.9), "a picture of {name}");
         for device in devices() {
-            assert_eq!(bits(&values(&job, &device)), bits(&expected), "{scene:?} on {device:?}");
+            assert_eq!(bits(&values(&job, &device)), bits(&expected), "{name} on {device:?}");
         }
     }
 }

@@ -113,6 +113,37 @@ impl Resolver {
             let compare = *c.of(&[Op::Lt, Op::Eq, Op::Ne, Op::Ge]);
             self.apply(compare, DType::Bool, vec![wide, other])
         };
+        let (arguments, blocks, results) = self.sides(c, width, moves, 2);
+        let blocks = blocks.try_into().expect("two sides");
+        self.emit(Step::If { condition, arguments, blocks, results });
+    }
+
+    pub(super) fn switch(&mut self, c: &mut Choices<'_>, width: u64, moves: &[Vec<Move>; 2]) {
+        let ints: Vec<DType> = ALL_DTYPES.into_iter().filter(|d| d.is_int()).collect();
+        let dtype = *c.of(&ints);
+        let wide = self.as_wide(c, width);
+        let wide = self.cast(wide, dtype);
+        // Mostly numbers of which some have a block; else whatever there is.
+        let index = match c.next(4) {
+            3 => wide,
+            mask => {
+                let mask = self.constant(dtype, [3, 3, 1][mask]);
+                self.apply(Op::And, dtype, vec![wide, mask])
+            }
+        };
+        let count = 1 + c.next(3);
+        let (arguments, blocks, results) = self.sides(c, width, moves, count);
+        self.emit(Step::Switch { index, arguments, blocks, results });
+    }
+
+    /// Arguments, blocks and results of a branch or switch.
+    fn sides(
+        &mut self,
+        c: &mut Choices<'_>,
+        width: u64,
+        moves: &[Vec<Move>; 2],
+        count: usize,
+    ) -> (Vec<Slot>, Vec<Block>, Vec<Slot>) {
         let mut arguments: Vec<Slot> = (0..c.next(3)).map(|_| self.any(c, width)).collect();
         let scalars = arguments.len();
         arguments.extend(self.some_locals(c, width));
@@ -120,7 +151,8 @@ impl Resolver {
         self.region = Some(width);
         let mut types: Option<Vec<DType>> = None;
         let mut arrays: Option<Vec<Slot>> = None;
-        let blocks = [0, 1].map(|side| {
+        let mut blocks: Vec<Block> = Vec::new();
+        for side in 0..count {
             self.leave(mark);
             self.blocks.push(Vec::new());
             let mut params: Vec<Slot> = arguments[..scalars]
@@ -131,7 +163,7 @@ impl Resolver {
                 })
                 .collect();
             params.extend(self.define_locals(&arguments[scalars..], width));
-            moves[side].iter().for_each(|m| self.step(m));
+            moves[side % 2].iter().for_each(|m| self.step(m));
             let mut yields: Vec<Slot> = match &types {
                 None => (0..1 + c.next(3)).map(|_| self.any(c, width)).collect(),
                 Some(types) => types.clone().into_iter().map(|d| self.operand(c, d, width)).collect(),
@@ -150,15 +182,15 @@ impl Resolver {
                     }
                 }
             }
-            Block { params, steps: self.blocks.pop().expect("a side"), yields }
-        });
+            blocks.push(Block { params, steps: self.blocks.pop().expect("a side"), yields });
+        }
         self.leave(mark);
         self.region = outer;
         let arrays = arrays.expect("a side was made");
         let values = blocks[0].yields.len() - arrays.len();
         let mut results = self.results(&blocks[0].yields[..values], width);
         results.extend(self.define_locals(&arrays, width));
-        self.emit(Step::If { condition, arguments, blocks, results });
+        (arguments, blocks, results)
     }
 
     /// How much can be named here.
