@@ -4,8 +4,8 @@
 //!
 //! Program `n` of a seed is always the same one, whatever the number of threads. Programs run in processes of their
 //! own, some thousand in each: a device keeps every kernel that it has compiled, and one that ends the process is found
-//! too. What fails is made small and written to the corpus, whose programs the tests replay; a program that ends its
-//! process is written as it is.
+//! too. What fails is made small and written to the corpus; of a program that ends its process the number is logged, which
+//! with the seed gives it again.
 
 #[path = "../conformance"]
 mod conformance {
