@@ -28,7 +28,7 @@ lint: deps
 	@$(call step,clippy,$(CARGO) clippy --workspace --all-targets -- -D warnings)
 
 unit: deps
-	@$(call step,tests,$(CARGO) test --workspace --all-targets)
+	@$(call step,tests,$(CARGO) test --workspace --tests)
 	@$(call step,documentation tests,$(CARGO) test --workspace --doc)
 
 # Gates, batches and queues in every interleaving of a few threads.
