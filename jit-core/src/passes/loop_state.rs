@@ -95,6 +95,10 @@ fn simplify_states(inst: &mut Inst, same: &mut Replacements) -> bool {
 }
 
 fn simplify_branch(inst: &mut Inst, same: &mut Replacements) {
+    // A switch of one block: what it yields may be its own.
+    if inst.op == Op::Switch && inst.blocks.len() == 1 {
+        return;
+    }
     let mut keep: SmallVec<[bool; 16]> = SmallVec::with_capacity(inst.results.len());
     for (k, &result) in inst.results.iter().enumerate() {
         let one = same.resolve(inst.blocks[0].yields[k]);
