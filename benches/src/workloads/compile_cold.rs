@@ -109,7 +109,7 @@ fn in_a_child(suite: &Suite, ops: usize, directory: &Path) -> Result<Child, Erro
         .map_err(|e| failed(format!("{e}; {}", String::from_utf8_lossy(&output.stderr))))
 }
 
-/// What the process does that [`disk_warm`] starts: prints what it found. Its cache is in `JIT_CACHE_DIR`.
+/// What the process does that the rows of kernels on disk start: prints what it found. Its cache is in `JIT_CACHE_DIR`.
 ///
 /// # Errors
 /// [`Error::NoDevice`], and those of evaluating.

@@ -1,5 +1,5 @@
 //! What proptest makes and shrinks: moves with numbers to choose by. Any list of moves stands for a valid program
-//! ([`resolve`](super::resolve)), so shrinking may drop moves and make numbers smaller at will.
+//! ([`resolve`](super::resolve())), so shrinking may drop moves and make numbers smaller at will.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
