@@ -93,6 +93,9 @@ struct Levels {
     /// The same for a kernel of another number of lanes, which computes it itself: what it is computed from must be in
     /// memory wherever that happens once only.
     foreign: u32,
+    /// The same for a kernel of its number of lanes that reduces segments: it is not the one of other such lanes, and
+    /// cannot do again what has effects.
+    segmented: u32,
 }
 
 pub(super) struct Schedule<'a> {
@@ -233,7 +236,8 @@ impl<'a> Schedule<'a> {
             let number = self.topological[i];
             let op = self.graph.op(number);
             let mut own = self.least_level[number as usize];
-            let mut foreign = 0;
+            let (mut foreign, mut segmented) = (0, 0);
+            let reduces_segments = self.division(number) != Division::ALL;
             match op {
                 Op::Version | Op::Result => {
                     own = own.max(self.level(self.graph.number(self.graph.node(number).operands[0])));
@@ -242,8 +246,13 @@ impl<'a> Schedule<'a> {
                     for &operand in self.graph.lane_operands(number) {
                         let levels = self.levels[operand as usize];
                         let same = levels.lane == levels.foreign || self.width(operand) == self.width(number);
-                        own = own.max(if same { levels.lane } else { levels.foreign });
+                        own = own.max(match (same, reduces_segments) {
+                            (true, false) => levels.lane,
+                            (true, true) => levels.segmented,
+                            (false, _) => levels.foreign,
+                        });
                         foreign = foreign.max(levels.foreign);
+                        segmented = segmented.max(levels.segmented);
                     }
                 }
             }
@@ -269,17 +278,29 @@ impl<'a> Schedule<'a> {
                 }
             }
             let stored = !self.fuse && self.in_memory[number as usize];
-            let (lane, foreign) = match op {
-                Op::Literal | Op::Data | Op::LaneCount => (0, 0),
-                Op::Version => (own + 1, own + 1),
+            let lane = own + u32::from(stored);
+            let later = own + 1;
+            let (lane, foreign, segmented) = match op {
+                Op::Literal | Op::Data | Op::LaneCount => (0, 0, 0),
+                Op::Version => (later, later, later),
                 _ if matches!(class, Class::Reduce | Class::Across) || self.graph.is_state(number) => {
-                    (own + 1, own + 1)
+                    (later, later, later)
                 }
-                Op::Result => (own + u32::from(stored), own + 1),
-                _ if op.gives_old() => (own + u32::from(stored), own + 1),
-                _ => (own + u32::from(stored), own.max(foreign)),
+                Op::Result => (lane, later, self.segmented_level(number).max(lane)),
+                _ if op.gives_old() => (lane, later, later),
+                _ => (lane, own.max(foreign), lane.max(segmented)),
             };
-            self.levels[number as usize] = Levels { own, lane, foreign };
+            self.levels[number as usize] = Levels { own, lane, foreign, segmented };
+        }
+    }
+
+    /// When a kernel that reduces segments can use a region's result: a pure region can run again there.
+    fn segmented_level(&self, result: u32) -> u32 {
+        let region = self.graph.number(self.graph.node(result).operands[0]);
+        let Levels { own, segmented, .. } = self.levels[region as usize];
+        match self.graph.trace.scopes.region(self.graph.node(region).payload).writes() {
+            true => own + 1,
+            false => segmented,
         }
     }
 
@@ -397,9 +418,13 @@ impl<'a> Schedule<'a> {
 
     /// The stage in which a node is computed if it is computed once.
     fn own_stage(&self, number: u32) -> StageKey {
-        let reduces = self.graph.trace.reduces(self.graph.node(number));
-        let division = reduces.map_or(Division::ALL, |(_, division)| division);
+        let division = self.division(number);
         StageKey { level: self.level(number), lanes: self.width(number), division }
+    }
+
+    /// What lanes the kernel that computes a node combines.
+    fn division(&self, number: u32) -> Division {
+        self.graph.trace.reduces(self.graph.node(number)).map_or(Division::ALL, |(_, division)| division)
     }
 
     fn is_needed_outside(&self, number: u32, home: StageKey) -> bool {

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use jit_core::dtype::DType;
+use jit_core::op::Op;
 
 use super::program::{Block, Contents, Ending, Program, Slot, Source, Step, Target};
 
@@ -189,7 +190,24 @@ fn edit_step(steps: &mut Vec<Step>, n: &mut usize, edit: &mut dyn FnMut(&mut Vec
     false
 }
 
-/// Whether everything that is used is defined before.
+/// Whether a loop still counts its trips and ends by their number, as loops are made.
+fn ends(step: &Step) -> bool {
+    let Step::Loop { blocks: [condition, body], .. } = step else { return true };
+    let made_by = |block: &Block, slot: Slot| {
+        block.steps.iter().find_map(|step| match step {
+            Step::Lane { out, op, args } if *out == slot => Some((*op, args[0])),
+            _ => None,
+        })
+    };
+    let (Some(&count), Some(&next)) = (body.params.first(), body.yields.first()) else { return false };
+    let mut going = made_by(condition, condition.yields[0]);
+    if let Some((Op::And, first)) = going {
+        going = made_by(condition, first);
+    }
+    going == Some((Op::Lt, count)) && made_by(body, next) == Some((Op::Add, count))
+}
+
+/// Whether everything that is used is defined before, and all loops end.
 fn is_valid(program: &Program) -> bool {
     let mut known = Known::default();
     known.steps(&program.steps)
@@ -219,7 +237,8 @@ impl Known {
             };
             let fine = step.uses().iter().all(|s| self.slots.contains(s))
                 && places.iter().all(|p| self.places.contains(&p.0))
-                && step.blocks().iter().all(|b| self.clone().block(b));
+                && step.blocks().iter().all(|b| self.clone().block(b))
+                && ends(step);
             match step {
                 Step::NewBuffer { place, .. } => drop(self.places.insert(place.0)),
                 Step::DropBuffer { place } => drop(self.places.remove(&place.0)),

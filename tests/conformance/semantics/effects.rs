@@ -3,7 +3,7 @@
 use jit_core::dtype::DType;
 use jit_core::op::Op;
 use jit_core::runtime::Device;
-use jit_core::trace::{BufferVar, Var, eval, if_else, while_loop};
+use jit_core::trace::{BufferVar, Division, Var, eval, if_else, while_loop};
 
 use super::check::apply;
 use super::misuse::panics;
@@ -394,6 +394,79 @@ fn every_origin_can_be_scattered_to() {
                 assert_eq!(read::<u32>(&out[0]), vec![2; n as usize]);
                 if let Some(kept) = kept {
                     assert_eq!(read::<u32>(&kept), before, "{what} after a loop");
+                }
+            }
+        }
+    });
+}
+
+/// Kernels that reduce segments are others than those of the same lanes one by one.
+#[test]
+fn an_effect_before_a_reduction_of_segments_runs_once() {
+    let contents: Vec<u32> = (0..12).map(|i| i * i + 3).collect();
+    let rows = Division::rows(5);
+    let columns = Division::columns(4);
+    let sums = |values: &[u32], division: Division| -> Vec<u32> {
+        match division == rows {
+            true => values.chunks(5).map(|row| row.iter().sum()).collect(),
+            false => (0..4).map(|column| values.iter().skip(column).step_by(4).sum()).collect(),
+        }
+    };
+    type Producer = fn(Device, &BufferVar, &Var) -> Var;
+    let add_in_a_loop: Producer = |device, buffer, lane| {
+        let out = while_loop(
+            device,
+            &[lit(0u32), lane.clone()],
+            |s| less(&s[0], &lit(1u32)),
+            |s| {
+                buffer.scatter(Op::ScatterAdd, &lit(1u32), lane, None);
+                vec![add(&s[0], &lit(1u32)), buffer.gather(lane, None)]
+            },
+        );
+        apply(Op::Sub, &[&out[1], &lit(1u32)])
+    };
+    let pure_loop_of_an_effect: Producer = |device, buffer, lane| {
+        let old = buffer.atomic_inc(lane, None);
+        let out = while_loop(
+            device,
+            &[lit(0u32), old],
+            |s| less(&s[0], &lit(2u32)),
+            |s| vec![add(&s[0], &lit(1u32)), add(&s[1], &lit(7u32))],
+        );
+        apply(Op::Sub, &[&out[1], &lit(14u32)])
+    };
+    let producers: [(&str, Producer); 5] = [
+        ("atomic_inc", |_, buffer, lane| buffer.atomic_inc(lane, None)),
+        ("exchange", |_, buffer, lane| {
+            let old = buffer.exchange(&add(&buffer.gather(lane, None), &lit(1u32)), lane, None);
+            add(&old, &lit(0u32))
+        }),
+        ("lanes after atomic_inc", |_, buffer, lane| {
+            let old = buffer.atomic_inc(lane, None);
+            apply(Op::Sub, &[&add(&old, lane), lane])
+        }),
+        ("an effect in a loop", add_in_a_loop),
+        ("a pure loop of an effect", pure_loop_of_an_effect),
+    ];
+    on_each(|device| {
+        for (what, producer) in producers {
+            for division in [rows, columns] {
+                for also_by_lane in [false, true] {
+                    let buffer = BufferVar::new(&upload(device, &contents));
+                    let lane = Var::counter(device, DType::U32, 12);
+                    let old = producer(device, &buffer, &lane);
+                    let sum = old.reduce_by(Op::ReduceSum, division);
+                    let by_lane = also_by_lane.then(|| add(&old, &lit(1u32)));
+                    drop(old);
+                    let values: Vec<&Var> = [&sum].into_iter().chain(&by_lane).collect();
+                    eval(&values, &[&buffer]).expect("evaluation");
+                    let what = format!("{what}, {division:?}, also by lane: {also_by_lane}");
+                    assert_eq!(read::<u32>(&sum), sums(&contents, division), "{what}");
+                    let after: Vec<u32> = contents.iter().map(|v| v + 1).collect();
+                    assert_eq!(read::<u32>(&buffer.value()), after, "{what}");
+                    if let Some(by_lane) = by_lane {
+                        assert_eq!(read::<u32>(&by_lane), after, "{what}");
+                    }
                 }
             }
         }
