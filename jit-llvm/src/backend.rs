@@ -88,7 +88,7 @@ impl Backend for LlvmBackend {
     }
 
     fn builtin(&self, builtin: Builtin) -> Result<Arc<dyn CompiledKernel>, Error> {
-        Ok(Arc::new(builtins::Kernel::new(builtin, Arc::clone(&self.pool))))
+        Ok(Arc::new(builtins::Kernel::new(builtin, Arc::clone(&self.pool), self.streaming_above)))
     }
 
     fn objects(&self) -> Option<&dyn Objects> {

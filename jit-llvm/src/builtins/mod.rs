@@ -20,11 +20,20 @@ use crate::pool::Pool;
 pub(crate) struct Kernel {
     builtin: Builtin,
     pool: Arc<Pool>,
+    /// Launches that store more bytes than this may store past the caches.
+    streaming_above: u64,
 }
 
 impl Kernel {
-    pub(crate) fn new(builtin: Builtin, pool: Arc<Pool>) -> Kernel {
-        Kernel { builtin, pool }
+    pub(crate) fn new(builtin: Builtin, pool: Arc<Pool>, streaming_above: u64) -> Kernel {
+        Kernel { builtin, pool, streaming_above }
+    }
+
+    /// Whether what is written would not stay in the caches until it is read.
+    fn streams(&self, to: Arg) -> bool {
+        let [_, dtype] = self.builtin.dtypes();
+        let Arg::Memory { len, .. } = to else { return false };
+        len.saturating_mul(dtype.size() as u64) > self.streaming_above
     }
 }
 
@@ -85,7 +94,8 @@ impl CompiledKernel for Kernel {
         unsafe {
             match self.builtin {
                 Builtin::Scan { combine, dtype, exclusive, reverse } => {
-                    let how = scan::How { combine, exclusive, reverse, length: number };
+                    let past_caches = self.streams(to);
+                    let how = scan::How { combine, exclusive, reverse, length: number, past_caches };
                     by_type!(dtype, scan::run, task.output(), how, task.pool);
                     Ok(())
                 }

@@ -1,29 +1,38 @@
 //! Running totals, with the grouping that [`jit_core::builtin`] describes: the same bits for any number of threads.
 //!
-//! A sequence is worked off in passages that fit into the caches: all threads find the totals of the passage's chunks, one
-//! adds them up, and all write. So memory is read once and written once. Each thread has several chunks in work at a time,
-//! since one element after the other keeps an adder waiting for itself.
+//! Threads take runs of chunks in order. One finds the totals of its run's chunks, waits for the total of all that come
+//! before, passes on its own, and writes its run, which is in its caches still: memory is read once and written once.
+//! (Merrill and Garland's decoupled look-back, looking back one run, since a thread is never far behind another.) Several
+//! chunks are in work at a time, since one element after the other keeps an adder waiting for itself.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use half::f16;
 use jit_core::builtin::CHUNK;
 use jit_core::op::Op;
 
 use super::memory::{Input, Output};
+use crate::kernel::order_streamed_stores;
 use crate::pool::{Pool, Share};
 
-/// Chunks of a passage: 4 MiB of f32.
-const PASSAGE: usize = 1024;
+/// Chunks that a thread takes at a time: 128 KiB of f32.
+const RUN: usize = 32;
 
-/// Chunks that a thread takes at a time.
-const RUN: usize = 16;
+/// Elements of a chunk that are loaded and stored together, a cache line of f32.
+const LINE: usize = 16;
 
-/// Chunks that a thread has in work at a time.
-const ABREAST: usize = 4;
+/// Chunks that a thread has in work at a time, where each element waits for a sum of floats.
+const ABREAST: usize = 8;
+
+/// And where it waits for less.
+const FEW_ABREAST: usize = 4;
 
 /// Sequences of at most so many elements are one thread's.
 const SHORT: usize = 16 * CHUNK;
+
+/// How often a thread looks for what another one is about to say before it sleeps.
+const LOOKS: u32 = 4096;
 
 /// What is asked for.
 #[derive(Clone, Copy)]
@@ -33,12 +42,17 @@ pub(super) struct How {
     pub(super) reverse: bool,
     /// Elements of a sequence; 0: all.
     pub(super) length: u64,
+    /// Whether what is written goes past the caches.
+    pub(super) past_caches: bool,
 }
 
 /// A type whose totals can be taken.
 pub(super) trait Number: Copy + Send + Sync {
     /// What totals are taken in.
     type Total: Copy + Send + Sync;
+
+    /// Whether sums are the same in any grouping.
+    const EXACT: bool;
 
     fn widen(self) -> Self::Total;
     fn narrow(total: Self::Total) -> Self;
@@ -54,6 +68,8 @@ macro_rules! integers {
     ($($ty:ident)*) => {$(
         impl Number for $ty {
             type Total = $ty;
+
+            const EXACT: bool = true;
 
             fn widen(self) -> $ty { self }
             fn narrow(total: $ty) -> $ty { total }
@@ -72,6 +88,8 @@ macro_rules! floats {
     ($($ty:ident $total:ident $widen:expr, $narrow:expr;)*) => {$(
         impl Number for $ty {
             type Total = $total;
+
+            const EXACT: bool = false;
 
             fn widen(self) -> $total { $widen(self) }
             fn narrow(total: $total) -> $ty { $narrow(total) }
@@ -99,14 +117,17 @@ floats! {
 pub(super) fn run<T: Number>(from: Input<'_, T>, to: Output<'_, T>, how: How, pool: &Pool) {
     let [largest, smallest] = T::extremes();
     match how.combine {
-        Op::Add => Scan { from, to, how, pool, read: T::widen, op: T::add, nothing: T::zero() }.run(),
+        Op::Add => {
+            let nothing = T::zero();
+            Scan { from, to, how, pool, read: T::widen, op: T::add, nothing, exact: T::EXACT }.run();
+        }
         Op::Min => {
             let read = |x: T| T::min(largest, x.widen());
-            Scan { from, to, how, pool, read, op: T::min, nothing: largest }.run();
+            Scan { from, to, how, pool, read, op: T::min, nothing: largest, exact: true }.run();
         }
         _ => {
             let read = |x: T| T::max(smallest, x.widen());
-            Scan { from, to, how, pool, read, op: T::max, nothing: smallest }.run();
+            Scan { from, to, how, pool, read, op: T::max, nothing: smallest, exact: true }.run();
         }
     }
 }
@@ -120,6 +141,8 @@ struct Scan<'a, T: Number, Read, Combine> {
     op: Combine,
     /// The total of no elements.
     nothing: T::Total,
+    /// Whether totals are the same in any grouping.
+    exact: bool,
 }
 
 /// A sequence of the input, which runs from its end if so asked for.
@@ -165,52 +188,60 @@ where
 
     /// A sequence on this thread.
     fn alone(&self, sequence: Sequence) {
-        self.by_passages(sequence, RUN, Share::Caller);
+        let chunks = sequence.len.div_ceil(CHUNK);
+        let mut offset = None;
+        for first in (0..chunks).step_by(RUN) {
+            let run = first..(first + RUN).min(chunks);
+            let before = offset;
+            self.run_of_chunks(sequence, run, || before, |end| offset = Some(end));
+        }
+        order_streamed_stores();
     }
 
     /// A sequence on all threads.
     fn long(&self, sequence: Sequence) {
-        match self.pool.threads() {
-            1 => self.alone(sequence),
-            _ => self.by_passages(sequence, PASSAGE, Share::All),
+        if self.pool.threads() == 1 {
+            return self.alone(sequence);
         }
-    }
-
-    fn by_passages(&self, sequence: Sequence, passage: usize, share: Share) {
         let chunks = sequence.len.div_ceil(CHUNK);
-        let mut offset = None;
-        let mut offsets = vec![None; passage.min(chunks)];
-        for first in (0..chunks).step_by(passage) {
-            let here = passage.min(chunks - first);
-            let each_run = |work: &(dyn Fn(Range<usize>) + Sync)| {
-                let run = |run: u64| {
-                    let start = run as usize * RUN;
-                    work(start..(start + RUN).min(here));
-                };
-                self.pool.run(here.div_ceil(RUN) as u64, share, || (), |(), k| run(k), |()| ());
-            };
-            {
-                let totals = Output::over(&mut offsets);
-                each_run(&|chunks| {
-                    // SAFETY: runs are apart, and each is given to one call.
-                    let totals = unsafe { totals.part(chunks.clone()) };
-                    self.chunks(sequence, first + chunks.start, totals.len(), |chunk, last| {
-                        totals[chunk - first - chunks.start] = Some(last);
-                    });
-                });
-            }
-            for total in &mut offsets[..here] {
-                let last = total.expect("every chunk has a total");
-                *total = offset;
-                offset = Some(self.after(offset, last));
-            }
-            each_run(&|chunks| self.write(sequence, first + chunks.start, &offsets[chunks]));
-        }
+        let ends: Vec<OnceLock<T::Total>> = (0..chunks.div_ceil(RUN)).map(|_| OnceLock::new()).collect();
+        let work = |run: u64| {
+            let run = run as usize;
+            let first = run * RUN;
+            // Runs are handed out in order, so whoever has the one before is at work, and waits for nobody but those
+            // before it.
+            let before = || (run > 0).then(|| wait(&ends[run - 1]));
+            let pass_on = |end| _ = ends[run].set(end);
+            self.run_of_chunks(sequence, first..(first + RUN).min(chunks), before, pass_on);
+        };
+        self.pool.run(
+            ends.len() as u64,
+            Share::All,
+            || (),
+            |(), run| work(run),
+            |()| order_streamed_stores(),
+        );
     }
 
-    /// The offset behind a chunk.
-    fn after(&self, offset: Option<T::Total>, last: T::Total) -> T::Total {
-        offset.map_or(last, |offset| (self.op)(offset, last))
+    /// Writes the totals of some chunks, at most [`RUN`]. Says what the offset behind them is as soon as that is known.
+    fn run_of_chunks(
+        &self,
+        sequence: Sequence,
+        chunks: Range<usize>,
+        before: impl FnOnce() -> Option<T::Total>,
+        pass_on: impl FnOnce(T::Total),
+    ) {
+        let mut totals = [self.nothing; RUN];
+        let totals = &mut totals[..chunks.len()];
+        self.totals(sequence, chunks.start, totals);
+        let mut offset = before();
+        let mut offsets = [None; RUN];
+        for (slot, &mut total) in offsets.iter_mut().zip(totals) {
+            *slot = offset;
+            offset = Some(offset.map_or(total, |offset| (self.op)(offset, total)));
+        }
+        pass_on(offset.unwrap_or(self.nothing));
+        self.write(sequence, chunks.start, &offsets[..chunks.len()]);
     }
 
     /// The elements of a chunk: where they start, and how many there are.
@@ -220,84 +251,160 @@ where
         (sequence.start + first, len)
     }
 
-    /// Gives the last total of each of some chunks, without what comes before.
-    fn chunks(&self, sequence: Sequence, first: usize, count: usize, mut give: impl FnMut(usize, T::Total)) {
-        let mut chunk = first;
-        while chunk < first + count {
-            match self.abreast(sequence, chunk, first + count) {
-                Some(elements) => {
-                    let totals = self.totals(elements);
-                    (chunk..).zip(totals).for_each(|(chunk, total)| give(chunk, total));
-                    chunk += ABREAST;
-                }
-                None => {
-                    let (start, len) = self.place(sequence, chunk);
-                    let elements = &self.from[start..start + len];
-                    let mut total = None;
-                    for i in 0..len {
-                        let x = (self.read)(elements[self.at(i, len)]);
-                        total = Some(total.map_or(x, |total| (self.op)(total, x)));
-                    }
-                    give(chunk, total.expect("a chunk is not empty"));
-                    chunk += 1;
-                }
+    /// Where the elements of `N` chunks lie, if there are so many before `end` and all are whole.
+    fn abreast<const N: usize>(&self, sequence: Sequence, chunk: usize, end: usize) -> Option<usize> {
+        if chunk + N > end || (chunk + N) * CHUNK > sequence.len {
+            return None;
+        }
+        let lowest = if self.how.reverse { chunk + N - 1 } else { chunk };
+        Some(self.place(sequence, lowest).0)
+    }
+
+    /// The last total of each of some chunks, without what comes before.
+    fn totals(&self, sequence: Sequence, first: usize, totals: &mut [T::Total]) {
+        let end = first + totals.len();
+        let mut k = 0;
+        while k < totals.len() {
+            let (start, len) = self.place(sequence, first + k);
+            if self.exact {
+                totals[k] = self.total_in_any_order(&self.from[start..start + len]);
+                k += 1;
+            } else if let Some(start) = self.abreast::<ABREAST>(sequence, first + k, end) {
+                totals[k..k + ABREAST].copy_from_slice(&self.totals_abreast(start));
+                k += ABREAST;
+            } else {
+                totals[k] = self.total(&self.from[start..start + len]);
+                k += 1;
             }
         }
     }
 
-    /// The last totals of whole chunks.
-    fn totals(&self, elements: [&[T; CHUNK]; ABREAST]) -> [T::Total; ABREAST] {
-        let mut totals = elements.map(|chunk| (self.read)(chunk[self.at(0, CHUNK)]));
-        for i in 1..CHUNK {
-            for (total, chunk) in totals.iter_mut().zip(elements) {
-                *total = (self.op)(*total, (self.read)(chunk[self.at(i, CHUNK)]));
+    fn total_in_any_order(&self, elements: &[T]) -> T::Total {
+        let (lines, rest) = elements.as_chunks::<LINE>();
+        let mut totals = [self.nothing; LINE];
+        for line in lines {
+            totals.iter_mut().zip(line).for_each(|(total, &x)| *total = (self.op)(*total, (self.read)(x)));
+        }
+        let rest = rest.iter().fold(self.nothing, |total, &x| (self.op)(total, (self.read)(x)));
+        totals.into_iter().fold(rest, self.op)
+    }
+
+    fn total(&self, elements: &[T]) -> T::Total {
+        let len = elements.len();
+        let first = (self.read)(elements[self.at(0, len)]);
+        (1..len).fold(first, |total, i| (self.op)(total, (self.read)(elements[self.at(i, len)])))
+    }
+
+    /// The last totals of whole chunks that lie one behind the other.
+    fn totals_abreast(&self, start: usize) -> [T::Total; ABREAST] {
+        let mut totals = [self.nothing; ABREAST];
+        for line in 0..CHUNK / LINE {
+            let elements: [[T; LINE]; ABREAST] = self.lines(start, line);
+            // The same lines of the chunks that come next.
+            if !self.how.reverse {
+                self.prefetch::<ABREAST>(start + ABREAST * CHUNK, line);
+            }
+            for i in 0..LINE {
+                for (total, elements) in totals.iter_mut().zip(&elements) {
+                    let x = (self.read)(elements[self.at(i, LINE)]);
+                    *total = if line == 0 && i == 0 { x } else { (self.op)(*total, x) };
+                }
             }
         }
         totals
+    }
+
+    /// One line of each of `N` chunks, which lie one behind the other. Chunks and lines in the order in which totals run.
+    #[inline(always)]
+    fn lines<const N: usize>(&self, start: usize, line: usize) -> [[T; LINE]; N] {
+        let elements = &self.from[start..start + N * CHUNK];
+        let place = self.at(line, CHUNK / LINE) * LINE;
+        std::array::from_fn(|lane| {
+            let place = self.at(lane, N) * CHUNK + place;
+            elements[place..place + LINE].try_into().expect("a line")
+        })
+    }
+
+    /// Asks for one line of each of `N` chunks.
+    #[inline(always)]
+    fn prefetch<const N: usize>(&self, start: usize, line: usize) {
+        #[cfg(target_arch = "x86_64")]
+        for lane in 0..N {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let at = self.from.as_ptr().wrapping_add(start + lane * CHUNK + line * LINE);
+            // SAFETY: it may be anywhere; every x86-64 processor has SSE.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+        }
     }
 
     /// Writes the totals of chunks with these offsets.
     fn write(&self, sequence: Sequence, first: usize, offsets: &[Option<T::Total>]) {
         let mut k = 0;
         while k < offsets.len() {
-            let chunk = first + k;
-            let wide = self.abreast(sequence, chunk, first + offsets.len());
-            let before: Option<Vec<T::Total>> = offsets[k..].iter().take(ABREAST).copied().collect();
-            if let (Some(elements), Some(before)) = (wide, before) {
-                let before = std::array::from_fn(|lane| before[lane]);
-                // SAFETY: chunks are apart, and each is given to one call.
-                let out = std::array::from_fn(|lane| unsafe { self.whole(sequence, chunk + lane) });
-                self.write_abreast(elements, before, out);
-                k += ABREAST;
+            let done = if self.exact {
+                self.write_some::<FEW_ABREAST, true>(sequence, first + k, &offsets[k..])
             } else {
-                let (start, len) = self.place(sequence, chunk);
-                // SAFETY: as above.
+                self.write_some::<ABREAST, false>(sequence, first + k, &offsets[k..])
+            };
+            k += done.unwrap_or_else(|| {
+                let (start, len) = self.place(sequence, first + k);
+                // SAFETY: chunks are apart, and each is given to one call.
                 let out = unsafe { self.to.part(start..start + len) };
                 self.write_one(&self.from[start..start + len], offsets[k], out);
-                k += 1;
-            }
+                1
+            });
         }
     }
 
-    fn write_abreast(
+    /// Writes `N` chunks, if there are so many that have offsets, and all are whole.
+    fn write_some<const N: usize, const EXACT: bool>(
         &self,
-        elements: [&[T; CHUNK]; ABREAST],
-        offsets: [T::Total; ABREAST],
-        out: [&mut [T; CHUNK]; ABREAST],
+        sequence: Sequence,
+        chunk: usize,
+        offsets: &[Option<T::Total>],
+    ) -> Option<usize> {
+        let start = self.abreast::<N>(sequence, chunk, chunk + offsets.len())?;
+        let mut before = [self.nothing; N];
+        for (before, offset) in before.iter_mut().zip(offsets) {
+            *before = (*offset)?;
+        }
+        // SAFETY: chunks are apart, and each is given to one call.
+        let out = unsafe { self.to.part(start..start + N * CHUNK) };
+        self.write_abreast::<N, EXACT>(start, before, out);
+        Some(N)
+    }
+
+    fn write_abreast<const N: usize, const EXACT: bool>(
+        &self,
+        start: usize,
+        offsets: [T::Total; N],
+        out: &mut [T],
     ) {
-        let mut totals = elements.map(|chunk| (self.read)(chunk[self.at(0, CHUNK)]));
+        let mut totals = offsets;
         // What comes before the first element of a chunk.
         let mut before = offsets.map(T::narrow);
-        for i in 0..CHUNK {
-            for lane in 0..ABREAST {
-                if i > 0 {
-                    let x = (self.read)(elements[lane][self.at(i, CHUNK)]);
-                    totals[lane] = (self.op)(totals[lane], x);
+        for line in 0..CHUNK / LINE {
+            let mut elements: [[T; LINE]; N] = self.lines(start, line);
+            for i in 0..LINE {
+                for lane in 0..N {
+                    let x = (self.read)(elements[lane][self.at(i, LINE)]);
+                    let total = if EXACT {
+                        totals[lane] = (self.op)(totals[lane], x);
+                        totals[lane]
+                    } else {
+                        totals[lane] = if line == 0 && i == 0 { x } else { (self.op)(totals[lane], x) };
+                        (self.op)(offsets[lane], totals[lane])
+                    };
+                    let total = T::narrow(total);
+                    let written = if self.how.exclusive { before[lane] } else { total };
+                    before[lane] = total;
+                    elements[lane][self.at(i, LINE)] = written;
                 }
-                let total = T::narrow((self.op)(offsets[lane], totals[lane]));
-                let written = if self.how.exclusive { before[lane] } else { total };
-                before[lane] = total;
-                out[lane][self.at(i, CHUNK)] = written;
+            }
+            let place = self.at(line, CHUNK / LINE) * LINE;
+            for (lane, elements) in elements.iter().enumerate() {
+                let place = self.at(lane, N) * CHUNK + place;
+                store(&mut out[place..place + LINE], elements, self.how.past_caches);
             }
         }
     }
@@ -316,31 +423,38 @@ where
         }
     }
 
-    /// The place in a chunk of the element that comes at `i`.
+    /// The place of what comes at `i` of so many.
     #[inline(always)]
     fn at(&self, i: usize, len: usize) -> usize {
         if self.how.reverse { len - 1 - i } else { i }
     }
+}
 
-    /// As many chunks as are in work at a time, if there are so many before `end` and all are whole.
-    fn abreast(&self, sequence: Sequence, chunk: usize, end: usize) -> Option<[&[T; CHUNK]; ABREAST]> {
-        if chunk + ABREAST > end || (chunk + ABREAST) * CHUNK > sequence.len {
-            return None;
+/// What another thread is about to say.
+fn wait<T: Copy>(said: &OnceLock<T>) -> T {
+    for _ in 0..LOOKS {
+        if let Some(&value) = said.get() {
+            return value;
         }
-        Some(std::array::from_fn(|lane| {
-            let (start, len) = self.place(sequence, chunk + lane);
-            self.from[start..start + len].try_into().expect("whole chunks")
-        }))
+        std::hint::spin_loop();
     }
+    *said.wait()
+}
 
-    /// The output of a whole chunk.
-    ///
-    /// # Safety
-    /// Nobody else has a part of it.
-    #[expect(clippy::mut_from_ref, reason = "the caller sees to it that chunks are apart")]
-    unsafe fn whole(&self, sequence: Sequence, chunk: usize) -> &mut [T; CHUNK] {
-        let (start, len) = self.place(sequence, chunk);
-        // SAFETY: the caller promises it.
-        unsafe { self.to.part(start..start + len) }.try_into().expect("whole chunks")
+/// Stores a line, if asked for past the caches, and if it lies so that this can be done.
+#[inline(always)]
+fn store<T: Copy>(out: &mut [T], line: &[T; LINE], past_caches: bool) {
+    #[cfg(target_arch = "x86_64")]
+    if past_caches && (out.as_ptr() as usize).is_multiple_of(16) {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+        assert_eq!(out.len(), LINE, "a line");
+        let (from, to): (*const __m128i, *mut __m128i) = (line.as_ptr().cast(), out.as_mut_ptr().cast());
+        // A line is a multiple of 16 bytes long.
+        for k in 0..size_of::<[T; LINE]>() / 16 {
+            // SAFETY: both are lines of plain numbers; the output lies at a multiple of 16 bytes.
+            unsafe { _mm_stream_si128(to.add(k), _mm_loadu_si128(from.add(k))) };
+        }
+        return;
     }
+    out.copy_from_slice(line);
 }
