@@ -10,6 +10,7 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{FileType, TargetMachine};
 use jit_core::error::Error;
 use jit_core::ir::{Block, Program};
+use jit_core::op::Op;
 
 use crate::codegen::build_module;
 use crate::target::{Machine, Target};
@@ -26,6 +27,10 @@ pub(crate) struct Compiler {
 /// What straight-line programs do without, since the trace merges and folds: with loops in the program there are
 /// values to be moved out of them.
 const PASSES_FOR_LOOPS: &str = "function(early-cse<memssa>,instsimplify,simplifycfg,loop-mssa(licm))";
+
+/// With a switch nothing is moved out of loops: one of those is over the numbers that lanes have, all of its blocks are the
+/// same in each trip, and would be run for all lanes ahead of it.
+const PASSES_FOR_SWITCHES: &str = "function(early-cse<memssa>,instsimplify,simplifycfg)";
 
 /// Above this many instructions no passes run: what they cost grows faster than what they give.
 const MOST_FOR_PASSES: usize = 5000;
@@ -82,8 +87,10 @@ impl Compiler {
             self.with_machine(|machine| {
                 let module = self.module(&context, machine, program)?;
                 if has_regions(&program.body) && program.inst_count() <= MOST_FOR_PASSES {
+                    let passes =
+                        if has_switch(&program.body) { PASSES_FOR_SWITCHES } else { PASSES_FOR_LOOPS };
                     module
-                        .run_passes(PASSES_FOR_LOOPS, machine, PassBuilderOptions::create())
+                        .run_passes(passes, machine, PassBuilderOptions::create())
                         .map_err(|e| failed(e.to_string(), program))?;
                 }
                 let buffer = machine
@@ -143,6 +150,10 @@ impl Compiler {
 
 fn has_regions(block: &Block) -> bool {
     block.insts.iter().any(|inst| !inst.blocks.is_empty())
+}
+
+fn has_switch(block: &Block) -> bool {
+    block.insts.iter().any(|inst| inst.op == Op::Switch || inst.blocks.iter().any(has_switch))
 }
 
 /// A failure of code generation, with the program that showed it.
