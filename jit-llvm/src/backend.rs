@@ -16,6 +16,9 @@ use crate::orc::Session;
 use crate::pool::Pool;
 use crate::target::{Processor, Target};
 
+/// How much of the last-level cache a thread counts on.
+const SHARE_OF_CACHE: u64 = 16 << 20;
+
 /// How the backend compiles and runs.
 #[derive(Clone, Debug, Default)]
 pub struct LlvmOptions {
@@ -23,7 +26,8 @@ pub struct LlvmOptions {
     pub vector_width: Option<u32>,
     /// Threads that work at one launch, its caller among them. Unset: one for each processor.
     pub threads: Option<usize>,
-    /// A launch that stores more bytes than this does so past the caches. Unset: the size of the last-level cache.
+    /// A launch that stores more bytes than this does so past the caches. Unset: the size of the last-level cache,
+    /// of which each thread counts on 16 MiB at most: large ones belong to many cores.
     pub streaming_above: Option<u64>,
 }
 
@@ -70,7 +74,9 @@ impl LlvmBackend {
             compiler,
             session,
             pool: Arc::new(Pool::new(threads)?),
-            streaming_above: options.streaming_above.unwrap_or(last_level_cache),
+            streaming_above: options
+                .streaming_above
+                .unwrap_or_else(|| last_level_cache.min(threads as u64 * SHARE_OF_CACHE)),
             last_level_cache,
         })
     }
