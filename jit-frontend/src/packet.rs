@@ -8,33 +8,37 @@ use jit_core::trace::Var;
 
 use crate::element::{DType, Element, Int, Num};
 use crate::operand::Operand;
-use crate::{Array, Buffer, Mask};
+use crate::{Array, Buffer};
 
 /// Where the elements of packets are: the index of each first element, and which packets are there.
 struct Places {
-    first: Array<u64>,
-    mask: Mask,
+    first: Var,
+    mask: Var,
 }
 
 impl Places {
-    /// `lanes` is the number of elements there are.
+    /// `lanes` is the number of elements there are, as a value and as a number.
     #[track_caller]
-    fn new(size: usize, index: &Var, lanes: &Var, mask: Option<&Var>) -> Places {
+    fn new(size: usize, index: &Var, lanes: (&Var, u64), mask: Option<&Var>) -> Places {
         assert!(size > 0, "a packet has at least one element");
-        // A negative index, read as unsigned, is past any length.
-        let index = Array::<u64>::from_var(Var::apply(Op::Cast, DType::U64, &[index]));
-        let packets = Array::<u64>::from_var(lanes.clone()) / size as u64;
-        let within = index.lt(&packets);
+        // Where 32 bits hold every index they take half the instructions. A negative index, read as unsigned, is past any.
+        let narrow = index.dtype().bits() <= 32 && lanes.1 <= i32::MAX as u64;
+        let dtype = if narrow { DType::U32 } else { DType::U64 };
+        let index = Var::apply(Op::Cast, dtype, &[index]);
+        let size = Var::literal(dtype, size as u64);
+        let packets = Var::apply(Op::Div, dtype, &[&Var::apply(Op::Cast, dtype, &[lanes.0]), &size]);
+        let within = Var::apply(Op::Lt, DType::Bool, &[&index, &packets]);
         let mask = match mask {
             None => within,
-            Some(mask) => within & Array::from_var(mask.clone()),
+            Some(mask) => Var::apply(Op::And, DType::Bool, &[&within, mask]),
         };
-        Places { first: index * size as u64, mask }
+        Places { first: Var::apply(Op::Mul, dtype, &[&index, &size]), mask }
     }
 
     #[track_caller]
-    fn element(&self, k: usize) -> Array<u64> {
-        &self.first + k as u64
+    fn element(&self, k: usize) -> Var {
+        let dtype = self.first.dtype();
+        Var::apply(Op::Add, dtype, &[&self.first, &Var::literal(dtype, k as u64)])
     }
 }
 
@@ -45,8 +49,8 @@ impl<T: Element> Array<T> {
     /// As [`gather`](Self::gather), or if `N` is 0.
     #[track_caller]
     pub fn gather_packet<const N: usize, I: Int>(&self, index: impl Operand<I>) -> [Array<T>; N] {
-        let places = Places::new(N, &index.operand(), &self.as_var().lane_count(), None);
-        std::array::from_fn(|k| self.gather_masked(places.element(k), &places.mask))
+        let places = Places::new(N, &index.operand(), (&self.as_var().lane_count(), self.len() as u64), None);
+        std::array::from_fn(|k| Array::from_var(self.as_var().gather(&places.element(k), Some(&places.mask))))
     }
 
     /// [`gather_packet`](Self::gather_packet) where the mask is true, else 0 (false).
@@ -59,8 +63,13 @@ impl<T: Element> Array<T> {
         index: impl Operand<I>,
         mask: impl Operand<bool>,
     ) -> [Array<T>; N] {
-        let places = Places::new(N, &index.operand(), &self.as_var().lane_count(), Some(&mask.operand()));
-        std::array::from_fn(|k| self.gather_masked(places.element(k), &places.mask))
+        let places = Places::new(
+            N,
+            &index.operand(),
+            (&self.as_var().lane_count(), self.len() as u64),
+            Some(&mask.operand()),
+        );
+        std::array::from_fn(|k| Array::from_var(self.as_var().gather(&places.element(k), Some(&places.mask))))
     }
 
     /// Stores packets at indices; values `k` are their elements `k`. As [`scatter`](Self::scatter) for each element.
@@ -69,9 +78,9 @@ impl<T: Element> Array<T> {
     /// As [`scatter`](Self::scatter), or if `N` is 0.
     #[track_caller]
     pub fn scatter_packet<const N: usize, I: Int>(&mut self, values: &[Array<T>; N], index: impl Operand<I>) {
-        let places = Places::new(N, &index.operand(), &self.as_var().lane_count(), None);
+        let places = Places::new(N, &index.operand(), (&self.as_var().lane_count(), self.len() as u64), None);
         for (k, value) in values.iter().enumerate() {
-            self.scatter_masked(value, places.element(k), &places.mask);
+            self.var.scatter(Op::Scatter, value.as_var(), &places.element(k), Some(&places.mask));
         }
     }
 
@@ -87,9 +96,10 @@ impl<T: Element> Array<T> {
         mask: impl Operand<bool>,
     ) {
         let lanes = self.as_var().lane_count();
-        let places = Places::new(N, &index.operand(), &lanes, Some(&mask.operand()));
+        let lanes = (&lanes, self.len() as u64);
+        let places = Places::new(N, &index.operand(), lanes, Some(&mask.operand()));
         for (k, value) in values.iter().enumerate() {
-            self.scatter_masked(value, places.element(k), &places.mask);
+            self.var.scatter(Op::Scatter, value.as_var(), &places.element(k), Some(&places.mask));
         }
     }
 }
@@ -107,9 +117,10 @@ impl<T: Num> Array<T> {
         mask: impl Operand<bool>,
     ) {
         let lanes = self.as_var().lane_count();
-        let places = Places::new(N, &index.operand(), &lanes, Some(&mask.operand()));
+        let lanes = (&lanes, self.len() as u64);
+        let places = Places::new(N, &index.operand(), lanes, Some(&mask.operand()));
         for (k, value) in values.iter().enumerate() {
-            self.scatter_add_masked(value, places.element(k), &places.mask);
+            self.var.scatter(Op::ScatterAdd, value.as_var(), &places.element(k), Some(&places.mask));
         }
     }
 
@@ -123,9 +134,9 @@ impl<T: Num> Array<T> {
         values: &[Array<T>; N],
         index: impl Operand<I>,
     ) {
-        let places = Places::new(N, &index.operand(), &self.as_var().lane_count(), None);
+        let places = Places::new(N, &index.operand(), (&self.as_var().lane_count(), self.len() as u64), None);
         for (k, value) in values.iter().enumerate() {
-            self.scatter_add_masked(value, places.element(k), &places.mask);
+            self.var.scatter(Op::ScatterAdd, value.as_var(), &places.element(k), Some(&places.mask));
         }
     }
 }
@@ -137,8 +148,8 @@ impl<T: Element> Buffer<T> {
     /// If `N` is 0.
     #[track_caller]
     pub fn gather_packet<const N: usize, I: Int>(&self, index: impl Operand<I>) -> [Array<T>; N] {
-        let places = Places::new(N, &index.operand(), &self.var().lane_count(), None);
-        std::array::from_fn(|k| self.gather_masked(places.element(k), &places.mask))
+        let places = Places::new(N, &index.operand(), (&self.var().lane_count(), self.len() as u64), None);
+        std::array::from_fn(|k| Array::from_var(self.var().gather(&places.element(k), Some(&places.mask))))
     }
 
     /// [`gather_packet`](Self::gather_packet) where the mask is true, else 0 (false).
@@ -151,8 +162,13 @@ impl<T: Element> Buffer<T> {
         index: impl Operand<I>,
         mask: impl Operand<bool>,
     ) -> [Array<T>; N] {
-        let places = Places::new(N, &index.operand(), &self.var().lane_count(), Some(&mask.operand()));
-        std::array::from_fn(|k| self.gather_masked(places.element(k), &places.mask))
+        let places = Places::new(
+            N,
+            &index.operand(),
+            (&self.var().lane_count(), self.len() as u64),
+            Some(&mask.operand()),
+        );
+        std::array::from_fn(|k| Array::from_var(self.var().gather(&places.element(k), Some(&places.mask))))
     }
 
     /// Stores packets at indices; values `k` are their elements `k`. Of packets that meet, each element is one of theirs.
@@ -161,9 +177,9 @@ impl<T: Element> Buffer<T> {
     /// As [`scatter`](Self::scatter), or if `N` is 0.
     #[track_caller]
     pub fn scatter_packet<const N: usize, I: Int>(&self, values: &[Array<T>; N], index: impl Operand<I>) {
-        let places = Places::new(N, &index.operand(), &self.var().lane_count(), None);
+        let places = Places::new(N, &index.operand(), (&self.var().lane_count(), self.len() as u64), None);
         for (k, value) in values.iter().enumerate() {
-            self.scatter_masked(value, places.element(k), &places.mask);
+            self.var().scatter(Op::Scatter, value.as_var(), &places.element(k), Some(&places.mask));
         }
     }
 
@@ -178,9 +194,14 @@ impl<T: Element> Buffer<T> {
         index: impl Operand<I>,
         mask: impl Operand<bool>,
     ) {
-        let places = Places::new(N, &index.operand(), &self.var().lane_count(), Some(&mask.operand()));
+        let places = Places::new(
+            N,
+            &index.operand(),
+            (&self.var().lane_count(), self.len() as u64),
+            Some(&mask.operand()),
+        );
         for (k, value) in values.iter().enumerate() {
-            self.scatter_masked(value, places.element(k), &places.mask);
+            self.var().scatter(Op::Scatter, value.as_var(), &places.element(k), Some(&places.mask));
         }
     }
 }
@@ -192,9 +213,9 @@ impl<T: Num> Buffer<T> {
     /// As [`scatter_packet`](Self::scatter_packet).
     #[track_caller]
     pub fn scatter_add_packet<const N: usize, I: Int>(&self, values: &[Array<T>; N], index: impl Operand<I>) {
-        let places = Places::new(N, &index.operand(), &self.var().lane_count(), None);
+        let places = Places::new(N, &index.operand(), (&self.var().lane_count(), self.len() as u64), None);
         for (k, value) in values.iter().enumerate() {
-            self.scatter_add_masked(value, places.element(k), &places.mask);
+            self.var().scatter(Op::ScatterAdd, value.as_var(), &places.element(k), Some(&places.mask));
         }
     }
 
@@ -209,9 +230,14 @@ impl<T: Num> Buffer<T> {
         index: impl Operand<I>,
         mask: impl Operand<bool>,
     ) {
-        let places = Places::new(N, &index.operand(), &self.var().lane_count(), Some(&mask.operand()));
+        let places = Places::new(
+            N,
+            &index.operand(),
+            (&self.var().lane_count(), self.len() as u64),
+            Some(&mask.operand()),
+        );
         for (k, value) in values.iter().enumerate() {
-            self.scatter_add_masked(value, places.element(k), &places.mask);
+            self.var().scatter(Op::ScatterAdd, value.as_var(), &places.element(k), Some(&places.mask));
         }
     }
 }
