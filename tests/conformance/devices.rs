@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use jit_core::interp::Mode;
+use jit_core::interp::{Interpreter, Mode};
 use jit_core::runtime::{Device, DeviceOptions};
 use jit_llvm::{LlvmBackend, LlvmOptions};
 
@@ -16,13 +16,38 @@ pub(crate) fn all() -> &'static [Device] {
 /// The same devices anew, for tests that count what a device holds.
 pub(crate) fn fresh() -> Vec<Device> {
     let mut devices = vec![Device::interpreter(Mode::Lowered), Device::interpreter(Mode::NodeByNode)];
-    devices.extend([4, 8, 16].map(|width| {
-        // Two threads, so that one launch does run on several.
-        let options = LlvmOptions { vector_width: Some(width), threads: Some(2), ..Default::default() };
-        let backend = LlvmBackend::new(options).expect("LLVM is a requirement of the tests");
-        Device::new(Arc::new(backend), DeviceOptions { poison: true, ..DeviceOptions::default() })
-    }));
+    devices.extend(
+        [4, 8, 16].map(|width| {
+            Device::new(llvm(width), DeviceOptions { poison: true, ..DeviceOptions::default() })
+        }),
+    );
     devices
+}
+
+fn llvm(width: u32) -> Arc<LlvmBackend> {
+    // Two threads, so that one launch does run on several.
+    let options = LlvmOptions { vector_width: Some(width), threads: Some(2), ..Default::default() };
+    Arc::new(LlvmBackend::new(options).expect("LLVM is a requirement of the tests"))
+}
+
+/// Devices that do more than they must: lanes report indices that lie outside, launches are cut into parts. No value
+/// depends on that.
+pub(crate) fn careful() -> &'static [Device] {
+    static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
+    DEVICES.get_or_init(|| {
+        let options = |checked, max_lanes| DeviceOptions {
+            poison: true,
+            checked,
+            max_lanes,
+            ..DeviceOptions::default()
+        };
+        let interpreter = |options| Device::new(Arc::new(Interpreter::new(Mode::Lowered)), options);
+        vec![
+            interpreter(options(true, None)),
+            interpreter(options(false, Some(64))),
+            Device::new(llvm(8), options(true, Some(64))),
+        ]
+    })
 }
 
 /// Runs a test on each of them, naming the device that fails.

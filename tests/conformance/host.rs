@@ -1,6 +1,7 @@
 //! Moving plain Rust values to and from devices.
 
 use jit_core::dtype::{DType, Element};
+use jit_core::error::Error;
 use jit_core::runtime::Device;
 use jit_core::trace::Var;
 
@@ -27,7 +28,21 @@ pub(crate) fn read<T: Element>(var: &Var) -> Vec<T> {
 
 /// The bits of an array's elements.
 pub(crate) fn read_bits(var: &Var) -> Vec<u64> {
-    let bytes = var.read().expect("evaluation");
+    bits(var, &var.read().expect("evaluation"))
+}
+
+/// The same where lanes may have reported indices that lie outside, which changes no value.
+pub(crate) fn read_bits_despite_reports(var: &Var) -> Vec<u64> {
+    loop {
+        match var.read() {
+            // Each is told once.
+            Err(Error::OutOfBounds { .. }) => {}
+            bytes => return bits(var, &bytes.expect("evaluation")),
+        }
+    }
+}
+
+fn bits(var: &Var, bytes: &[u8]) -> Vec<u64> {
     let element = |chunk: &[u8]| {
         let mut raw = [0; 8];
         raw[..chunk.len()].copy_from_slice(chunk);

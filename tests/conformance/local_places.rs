@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-use jit_core::backend::{Backend, PassLevel};
-use jit_core::dtype::{DType, is_nan};
+use jit_core::backend::PassLevel;
+use jit_core::dtype::DType;
 use jit_core::interp::{Interpreter, Mode};
-use jit_core::ir::{Places, Program, parse, verify};
+use jit_core::ir::{Places, parse, verify};
 use jit_core::op::Op;
 use jit_core::passes::{self, Bounds, Options};
 use jit_core::trace::Var;
@@ -14,8 +14,7 @@ use jit_llvm::{LlvmBackend, LlvmOptions};
 use proptest::collection::vec;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-use crate::launch::{Argument, launch};
-use crate::random_ir::{Case, case_of_independent_lanes};
+use crate::random_ir::{assert_equal, case_of_independent_lanes};
 
 const CASES: u32 = 400;
 
@@ -37,10 +36,10 @@ fn code_generators_keep_every_version() {
         passes::run(&mut optimised, PassLevel::Full, &options, &mut |_, _| {});
         program.for_each_inst(&mut |inst| writes.set(writes.get() + usize::from(inst.op == Op::LocalWrite)));
         copies.set(copies.get() + Places::of(program, &program.body).copies(&program.body));
-        let expected = results(&Interpreter::new(Mode::Lowered), program, &case);
+        let expected = case.run(&Interpreter::new(Mode::Lowered), program);
         for backend in &processors {
             for program in [program, &optimised] {
-                compare(program, &expected, &results(backend, program, &case));
+                assert_equal(program, &expected, &case.run(backend, program));
             }
         }
         Ok(())
@@ -50,21 +49,6 @@ fn code_generators_keep_every_version() {
     }
     let (writes, copies) = (writes.get(), copies.get());
     assert!(writes > CASES as usize && copies > CASES as usize / 4, "{writes} writes, {copies} copies");
-}
-
-fn results(backend: &dyn Backend, program: &Program, case: &Case) -> Vec<Argument> {
-    let kernel = backend.compile(program).unwrap_or_else(|e| panic!("{e}\n{program}"));
-    let mut arguments = case.arguments.clone();
-    launch(&*kernel, program, &mut arguments, case.size);
-    arguments
-}
-
-fn compare(program: &Program, expected: &[Argument], got: &[Argument]) {
-    for (k, param) in program.params.iter().enumerate() {
-        let (Argument::Memory(expected), Argument::Memory(got)) = (&expected[k], &got[k]) else { continue };
-        let equal = |(&a, &b): (&u64, &u64)| a == b || is_nan(param.dtype, a) && is_nan(param.dtype, b);
-        assert!(expected.iter().zip(got).all(equal), "p{k} is {got:x?}, not {expected:x?}\n{program}");
-    }
 }
 
 /// Slots and copies of a program's body.

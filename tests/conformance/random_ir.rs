@@ -4,11 +4,12 @@
 //! Loops end by construction. What would show the payload or sign of a computed NaN (bitcasts of floats,
 //! `copysign`) is left out, since those are unspecified; so are mathematical functions.
 
-use jit_core::dtype::DType;
+use jit_core::backend::Backend;
+use jit_core::dtype::{DType, is_nan};
 use jit_core::ir::{Block, Builder, ParamId, ParamKind, Program, Segments, Value};
 use jit_core::op::{ALL_OPS, Class, Op, Rule, scalar};
 
-use crate::launch::{Argument, Size};
+use crate::launch::{Argument, Size, launch};
 
 /// A program with arguments for a launch.
 #[derive(Clone, Debug)]
@@ -16,6 +17,25 @@ pub(crate) struct Case {
     pub(crate) program: Program,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) size: Size,
+}
+
+impl Case {
+    /// What memory holds after one of its program's forms has run.
+    pub(crate) fn run(&self, backend: &dyn Backend, form: &Program) -> Vec<Argument> {
+        let kernel = backend.compile(form).unwrap_or_else(|e| panic!("{e}\n{form}"));
+        let mut arguments = self.arguments.clone();
+        launch(&*kernel, form, &mut arguments, self.size);
+        arguments
+    }
+}
+
+/// Panics unless memory holds equal bits, all NaNs being equal, after a program has run.
+pub(crate) fn assert_equal(program: &Program, expected: &[Argument], got: &[Argument]) {
+    for (k, param) in program.params.iter().enumerate() {
+        let (Argument::Memory(expected), Argument::Memory(got)) = (&expected[k], &got[k]) else { continue };
+        let equal = |(&a, &b): (&u64, &u64)| a == b || is_nan(param.dtype, a) && is_nan(param.dtype, b);
+        assert!(expected.iter().zip(got).all(equal), "p{k} is {got:x?}, not {expected:x?}\n{program}");
+    }
 }
 
 /// The case that a tape stands for.

@@ -1,6 +1,8 @@
 //! Random traced programs mean the same on every device, bit for bit, and wherever they are evaluated.
 
 mod choices;
+#[cfg(test)]
+mod corpus;
 pub(crate) mod coverage;
 pub(crate) mod program;
 mod reduce;
@@ -55,7 +57,26 @@ fn all_devices_agree_on_random_programs() {
     assert!(regions >= 30 && effects >= 20 && coverage.mean_live_ops() >= 15, "{coverage}");
     // 120 of each op, with as many programs as there are by default.
     assert!(coverage.rarest().1 >= programs as usize / 25, "{coverage}");
+    let [types, constructs] = coverage.rarest_others();
+    assert!(types >= programs as usize && constructs >= programs as usize / 50, "{coverage}");
+    assert_eq!(coverage.left_out(), LEFT_OUT);
 }
+
+/// The ops that no program asks for. They stand for what a program has already, in the trace or in a kernel.
+#[cfg(test)]
+const LEFT_OUT: [&str; 11] = [
+    "data",
+    "placeholder",
+    "memory",
+    "result",
+    "version",
+    "param",
+    "load",
+    "load_scalar",
+    "store",
+    "lookup",
+    "if_any",
+];
 
 /// Runs so many programs on all devices.
 #[cfg(test)]
@@ -121,10 +142,16 @@ pub(crate) fn runner(seed: [u8; 32], cases: u32) -> TestRunner {
 }
 
 /// Compares devices with the reference, and the reference with itself where everything is evaluated at once. Of the
-/// code generators, whose compilations take most of the time, each program meets one.
+/// code generators, whose compilations take most of the time, each program meets one, and every other one a device that is
+/// careful.
 fn compare(program: &Program, number: usize) -> Result<(), Failure> {
-    let generators = (2..runs().len()).skip(number % 3).step_by(3);
-    (0..2).chain(generators).try_for_each(|run| compare_run(program, run).map_err(|why| Failure { run, why }))
+    let generators = devices::all().len() - 2;
+    let generator = 2 + number % generators;
+    let careful = number.is_multiple_of(2).then(|| 2 + generators + number / 2 % devices::careful().len());
+    [0, 1, generator]
+        .into_iter()
+        .chain(careful)
+        .try_for_each(|run| compare_run(program, run).map_err(|why| Failure { run, why }))
 }
 
 /// The run that failed, and what came out.
@@ -136,7 +163,8 @@ struct Failure {
 /// What is compared with the lazy reference, the fastest first.
 fn runs() -> Vec<(Device, Pace)> {
     let [reference, others @ ..] = devices::all() else { unreachable!("there is a reference") };
-    [(*reference, Pace::Eager)].into_iter().chain(others.iter().map(|&d| (d, Pace::Lazy))).collect()
+    let others = others.iter().chain(devices::careful()).map(|&device| (device, Pace::Lazy));
+    [(*reference, Pace::Eager)].into_iter().chain(others).collect()
 }
 
 fn compare_run(program: &Program, run: usize) -> Result<(), String> {

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p jit-tests --bin fuzz -- --seconds 3600 --seed 1 --log fuzz.log --corpus tests/fuzz/corpus`
 //!
+//! Every eighth is a program of the kernel language, for passes and code generators; the others are traced.
+//!
 //! Program `n` of a seed is always the same one, whatever the number of threads. Programs run in processes of their
 //! own, some thousand in each: a device keeps every kernel that it has compiled, and one that ends the process is found
 //! too. What fails is made small and written to the corpus; of a program that ends its process the number is logged, which
@@ -13,16 +15,19 @@ mod conformance {
     pub(crate) mod devices;
     #[expect(dead_code, reason = "the tests use the rest")]
     pub(crate) mod host;
+    pub(crate) mod launch;
+    pub(crate) mod random_ir;
     #[expect(dead_code, reason = "the tests use the rest")]
     pub(crate) mod random_programs;
 }
 mod batch;
+mod kernels;
 mod supervise;
 
 use std::path::PathBuf;
 
 use clap::Parser;
-use conformance::{devices, host, random_programs};
+use conformance::{devices, host, launch, random_ir, random_programs};
 
 /// Looks for programs on which devices disagree.
 #[derive(Parser, Clone)]

@@ -2,9 +2,67 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+#[cfg(test)]
+use jit_core::dtype::ALL_DTYPES;
+use jit_core::dtype::DType;
+use jit_core::ir::Segments;
 use jit_core::op::{ALL_OPS, Class, Op};
+use jit_core::trace::Division;
 
-use super::program::{Block, Place, Program, Slot, Step};
+use super::program::{Across, Block, Ending, Place, Program, Slot, Source, Step, Target};
+
+/// What programs have beside single ops.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Construct {
+    MaskedAccess,
+    GatherFromBuffer,
+    ScatterToArray,
+    Snapshot,
+    SetBuffer,
+    DropBuffer,
+    EvaluationInBetween,
+    ReductionOfRows,
+    ReductionOfColumns,
+    CustomReductionOfAll,
+    CustomReductionOfSegments,
+    CustomReductionThatCaptures,
+    ScanOfBlocks,
+    ExclusiveScan,
+    ReverseScan,
+    IndicesOf64Bits,
+    RegionInRegion,
+    EffectInRegion,
+    LocalArrayInRegion,
+    SwitchOfOneBlock,
+    NothingEvaluatedTogether,
+    HandlesHeldToTheEnd,
+}
+
+/// All of them.
+pub(crate) const CONSTRUCTS: [Construct; 22] = [
+    Construct::MaskedAccess,
+    Construct::GatherFromBuffer,
+    Construct::ScatterToArray,
+    Construct::Snapshot,
+    Construct::SetBuffer,
+    Construct::DropBuffer,
+    Construct::EvaluationInBetween,
+    Construct::ReductionOfRows,
+    Construct::ReductionOfColumns,
+    Construct::CustomReductionOfAll,
+    Construct::CustomReductionOfSegments,
+    Construct::CustomReductionThatCaptures,
+    Construct::ScanOfBlocks,
+    Construct::ExclusiveScan,
+    Construct::ReverseScan,
+    Construct::IndicesOf64Bits,
+    Construct::RegionInRegion,
+    Construct::EffectInRegion,
+    Construct::LocalArrayInRegion,
+    Construct::SwitchOfOneBlock,
+    Construct::NothingEvaluatedTogether,
+    Construct::HandlesHeldToTheEnd,
+];
 
 /// Counts over programs.
 #[derive(Default)]
@@ -14,6 +72,8 @@ pub(crate) struct Coverage {
     with_effects: usize,
     live_ops: usize,
     ops: BTreeMap<Op, usize>,
+    types: BTreeMap<DType, usize>,
+    constructs: BTreeMap<Construct, usize>,
 }
 
 impl Coverage {
@@ -23,7 +83,25 @@ impl Coverage {
         let mut live = Live::default();
         live.slots.extend(&program.outputs);
         live.places.extend(&program.kept);
-        live.steps(&program.steps);
+        live.steps(&program.steps, 0);
+        let ending = match program.ending {
+            Ending::Together => None,
+            Ending::OneByOne => Some(Construct::NothingEvaluatedTogether),
+            Ending::HoldAll => Some(Construct::HandlesHeldToTheEnd),
+        };
+        // These define nothing that is needed later, and matter all the same.
+        let others = program.steps.iter().filter_map(|step| match step {
+            Step::Set { .. } => Some(Construct::SetBuffer),
+            Step::DropBuffer { .. } => Some(Construct::DropBuffer),
+            Step::Eval { .. } => Some(Construct::EvaluationInBetween),
+            _ => None,
+        });
+        for construct in live.constructs.into_iter().chain(ending).chain(others) {
+            *self.constructs.entry(construct).or_default() += 1;
+        }
+        for slot in live.made {
+            *self.types.entry(program.slots[slot.0 as usize].dtype).or_default() += 1;
+        }
         self.with_region += usize::from(live.ops.iter().any(|op| op.class() == Class::Region));
         self.with_effects += usize::from(live.ops.iter().any(|op| op.class() == Class::Effect));
         for op in live.ops {
@@ -47,6 +125,26 @@ impl Coverage {
         for (op, count) in other.ops {
             *self.ops.entry(op).or_default() += count;
         }
+        for (dtype, count) in other.types {
+            *self.types.entry(dtype).or_default() += count;
+        }
+        for (construct, count) in other.constructs {
+            *self.constructs.entry(construct).or_default() += count;
+        }
+    }
+
+    /// The ops that no program has.
+    #[cfg(test)]
+    pub(crate) fn left_out(&self) -> Vec<&'static str> {
+        ALL_OPS.iter().filter(|op| !self.ops.contains_key(op)).map(|op| op.name()).collect()
+    }
+
+    /// How often the rarest type of a live value and the rarest construct are.
+    #[cfg(test)]
+    pub(crate) fn rarest_others(&self) -> [usize; 2] {
+        let of_types = ALL_DTYPES.map(|dtype| self.types.get(&dtype).copied().unwrap_or(0));
+        let of_constructs = CONSTRUCTS.map(|construct| self.constructs.get(&construct).copied().unwrap_or(0));
+        [of_types.into_iter().min(), of_constructs.into_iter().min()].map(|least| least.expect("some"))
     }
 
     /// The share of programs in percent, with regions and with effects.
@@ -78,7 +176,15 @@ impl std::fmt::Display for Coverage {
             self.programs,
             self.mean_live_ops(),
             rarest.name()
-        )
+        )?;
+        let ops = self.ops.iter().map(|(op, count)| (op.name().to_owned(), *count));
+        let types = self.types.iter().map(|(dtype, count)| (format!("of {dtype}"), *count));
+        let constructs = self.constructs.iter().map(|(construct, count)| (format!("{construct:?}"), *count));
+        for (i, (name, count)) in ops.chain(types).chain(constructs).enumerate() {
+            let before = if i % 4 == 0 { "\n" } else { "  " };
+            write!(f, "{before}{name:<28}{count:>8}")?;
+        }
+        Ok(())
     }
 }
 
@@ -88,10 +194,12 @@ struct Live {
     slots: HashSet<Slot>,
     places: HashSet<Place>,
     ops: Vec<Op>,
+    made: Vec<Slot>,
+    constructs: Vec<Construct>,
 }
 
 impl Live {
-    fn steps(&mut self, steps: &[Step]) {
+    fn steps(&mut self, steps: &[Step], depth: usize) {
         for step in steps.iter().rev() {
             if !self.needs(step) {
                 continue;
@@ -99,6 +207,8 @@ impl Live {
             self.slots.extend(step.uses());
             self.places.extend(step.places().0);
             self.ops.extend(step.op());
+            self.made.extend(step.defines());
+            self.constructs.extend(constructs(step, depth));
             let blocks = step.blocks();
             if !blocks.is_empty() {
                 let around_loop = matches!(step, Step::Loop { .. });
@@ -106,14 +216,14 @@ impl Live {
                 if around_loop {
                     blocks.iter().for_each(|b| self.reads(b));
                 }
-                blocks.iter().rev().for_each(|b| self.block(b));
+                blocks.iter().rev().for_each(|b| self.block(b, depth + 1));
             }
         }
     }
 
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &Block, depth: usize) {
         self.slots.extend(&block.yields);
-        self.steps(&block.steps);
+        self.steps(&block.steps, depth);
     }
 
     fn reads(&mut self, block: &Block) {
@@ -128,4 +238,59 @@ impl Live {
         step.for_each(&mut |s| effect |= changes(s.places().1));
         effect || step.defines().iter().any(|s| self.slots.contains(s))
     }
+}
+
+/// What a step at that depth of regions is beside its op.
+fn constructs(step: &Step, depth: usize) -> Vec<Construct> {
+    let mut found = Vec::new();
+    let mut add = |construct, is: bool| {
+        if is {
+            found.push(construct);
+        }
+    };
+    let inside = depth > 0;
+    let effect = step.op().is_some_and(|op| op.class() == Class::Effect);
+    add(Construct::EffectInRegion, inside && effect);
+    add(Construct::RegionInRegion, inside && !step.blocks().is_empty());
+    match step {
+        Step::Gather { source, mask, .. } => {
+            add(Construct::MaskedAccess, mask.is_some());
+            add(Construct::GatherFromBuffer, matches!(source, Source::Buffer(_)));
+        }
+        Step::Scatter { target, mask, .. } => {
+            add(Construct::MaskedAccess, mask.is_some());
+            add(Construct::ScatterToArray, matches!(target, Target::Array { .. }));
+        }
+        Step::AtomicInc { mask, .. } | Step::Exchange { mask, .. } => {
+            add(Construct::MaskedAccess, mask.is_some());
+        }
+        Step::LocalRead { mask, .. } | Step::LocalWrite { mask, .. } => {
+            add(Construct::MaskedAccess, mask.is_some());
+            add(Construct::LocalArrayInRegion, inside);
+        }
+        Step::Snapshot { .. } => add(Construct::Snapshot, true),
+        Step::Reduce { division, .. } => {
+            add(Construct::ReductionOfRows, division.segments() == Segments::Rows);
+            add(Construct::ReductionOfColumns, division.segments() == Segments::Columns);
+        }
+        Step::Combine { division, captured, .. } => {
+            add(Construct::CustomReductionOfAll, *division == Division::ALL);
+            add(Construct::CustomReductionOfSegments, *division != Division::ALL);
+            add(Construct::CustomReductionThatCaptures, captured.is_some());
+        }
+        Step::Across { across, .. } => match *across {
+            Across::Scan { exclusive, reverse, length, .. } => {
+                add(Construct::ScanOfBlocks, length.is_some());
+                add(Construct::ExclusiveScan, exclusive);
+                add(Construct::ReverseScan, reverse);
+            }
+            Across::Argsort(dtype) | Across::Compress(dtype, _) => {
+                add(Construct::IndicesOf64Bits, dtype == DType::U64);
+            }
+            Across::Sort => {}
+        },
+        Step::Switch { blocks, .. } => add(Construct::SwitchOfOneBlock, blocks.len() == 1),
+        _ => {}
+    }
+    found
 }
