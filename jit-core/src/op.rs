@@ -393,7 +393,8 @@ impl Op {
             Rule::Special => true,
         };
         if !ok || args.len() != self.arity() {
-            return Err(format!("`{}` takes {}, got ({})", self.name(), self.takes(), list(args)));
+            let to = if self.rule() == Rule::Bitcast { format!(" to {wanted}") } else { String::new() };
+            return Err(format!("`{}`{to} takes {}, got ({})", self.name(), self.takes(), list(args)));
         }
         Ok(match self.rule() {
             Rule::Compare => DType::Bool,

@@ -39,6 +39,15 @@ impl<T: Int> Array<T> {
         self.binary(Op::MulHi, &other)
     }
 
+    /// To an integer power, by squaring and multiplying; wraps. 1 for the exponent 0, also of 0.
+    #[track_caller]
+    pub fn pow(&self, exponent: u32) -> Array<T> {
+        match self.power(exponent) {
+            Some(power) => power,
+            None => self.full_like(T::from_bits(1)),
+        }
+    }
+
     /// The bits moved up by `n` modulo the width; those that fall out come in below.
     #[track_caller]
     pub fn rotate_left(&self, n: impl Operand<u32>) -> Array<T> {

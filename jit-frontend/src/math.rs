@@ -17,6 +17,27 @@ impl<T: Num> Array<T> {
         let (factor, summand) = (factor.operand(), summand.operand());
         Array::from_var(Var::apply(Op::MulAdd, T::DTYPE, &[&self.var, &factor, &summand]))
     }
+
+    /// To a power above 0, by squaring and multiplying from the exponent's lowest bit up; none for the exponent 0.
+    #[track_caller]
+    pub(crate) fn power(&self, exponent: u32) -> Option<Array<T>> {
+        let mut left = exponent;
+        let mut square = self.clone();
+        let mut power: Option<Array<T>> = None;
+        while left != 0 {
+            if left & 1 == 1 {
+                power = Some(match power {
+                    None => square.clone(),
+                    Some(power) => power * &square,
+                });
+            }
+            left >>= 1;
+            if left != 0 {
+                square = &square * &square;
+            }
+        }
+        power
+    }
 }
 
 impl<T: Signed> Array<T> {
@@ -218,26 +239,9 @@ impl<T: Float> Array<T> {
     /// negative one.
     #[track_caller]
     pub fn powi(&self, exponent: i32) -> Array<T> {
-        let mut left = exponent.unsigned_abs();
-        if left == 0 {
+        let Some(power) = self.power(exponent.unsigned_abs()) else {
             return self.full_like(T::from_f64(1.0));
-        }
-        let mut square = self.clone();
-        let mut power: Option<Array<T>> = None;
-        loop {
-            if left & 1 == 1 {
-                power = Some(match power {
-                    None => square.clone(),
-                    Some(power) => power * &square,
-                });
-            }
-            left >>= 1;
-            if left == 0 {
-                break;
-            }
-            square = &square * &square;
-        }
-        let power = power.expect("the exponent has a highest bit");
+        };
         if exponent < 0 { power.recip() } else { power }
     }
 

@@ -155,5 +155,9 @@ fn integers() {
             assert_eq!(values(&left), [-7i16, i16::MIN, 3].map(|x| x.rotate_left(n)), "{n}");
             assert_eq!(values(&right), [-7i16, i16::MIN, 3].map(|x| x.rotate_right(n)), "{n}");
         }
+        for n in [0u32, 1, 2, 3, 5, 8, 31, u32::MAX] {
+            assert_eq!(values(&s.pow(n)), [-7i16, i16::MIN, 3].map(|x| x.wrapping_pow(n)), "{n}");
+            assert_eq!(values(&Array::from(0u8).pow(n)), [0u8.pow(n)], "{n}");
+        }
     });
 }

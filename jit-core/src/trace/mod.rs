@@ -603,12 +603,12 @@ impl Trace {
             }
         }
         let fits = match op.combine() {
-            None if op == Op::AtomicInc => target.is_int(),
-            None => true,
-            Some(combine) => combine.result_type(&[target, target], target).is_ok(),
+            None if op == Op::AtomicInc && !target.is_int() => Err("it takes integers".to_owned()),
+            None => Ok(target),
+            Some(combine) => combine.result_type(&[target, target], target),
         };
-        if !fits {
-            return Err(Misuse::new(format!("`{}` has no meaning on memory of {target}", op.name())));
+        if let Err(why) = fits {
+            return Err(Misuse::new(format!("`{}` has no meaning on memory of {target}: {why}", op.name())));
         }
         Ok(())
     }

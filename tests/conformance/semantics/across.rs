@@ -237,7 +237,7 @@ fn extremes_ignore_nan_and_order_zeros() {
 }
 
 /// Orders as sorting does, written from the definition.
-fn before(dtype: DType, a: u64, b: u64) -> std::cmp::Ordering {
+pub(super) fn before(dtype: DType, a: u64, b: u64) -> std::cmp::Ordering {
     let float = |bits: u64| match dtype {
         DType::F16 => f16::from_bits(bits as u16).to_f64(),
         DType::F32 => f64::from(f32::from_bits(bits as u32)),

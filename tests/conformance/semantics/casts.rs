@@ -52,7 +52,7 @@ fn boundaries(dtype: DType) -> Vec<u64> {
 }
 
 /// `as`, by whole numbers.
-fn by_numbers(from: DType, to: DType, bits: u64) -> u64 {
+pub(super) fn by_numbers(from: DType, to: DType, bits: u64) -> u64 {
     let number = if from.is_float() { decode(from, bits) } else { exact::integer(value(from, bits)) };
     if to.is_float() {
         return encode(to, number);

@@ -9,7 +9,7 @@ use super::exact::{self, Number, Rounding, decode, encode};
 use super::grid::{FLOATS, float_grid, pairs, triples};
 
 /// Rounds as an op of that type does: f16 is the f32 result rounded once more.
-fn rounded(dtype: DType, value: Number) -> u64 {
+pub(super) fn rounded(dtype: DType, value: Number) -> u64 {
     match dtype {
         DType::F16 => encode(dtype, decode(DType::F32, encode(DType::F32, value))),
         _ => encode(dtype, value),
@@ -178,7 +178,7 @@ fn comparisons_order_numbers() {
 }
 
 /// The place of a number on the line of floats, both zeros at 0; none for NaN.
-fn line(dtype: DType, bits: u64) -> Option<i128> {
+pub(super) fn line(dtype: DType, bits: u64) -> Option<i128> {
     let magnitude = i128::from(bits & !exact::sign(dtype));
     let number = magnitude <= i128::from(exact::infinity(dtype));
     number.then_some(if bits & exact::sign(dtype) != 0 { -magnitude } else { magnitude })

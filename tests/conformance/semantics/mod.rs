@@ -19,6 +19,7 @@ mod integers;
 mod literals;
 mod local_arrays;
 mod math;
+mod matrix;
 mod memory_values;
 mod misuse;
 mod reductions;
