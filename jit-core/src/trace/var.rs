@@ -271,6 +271,23 @@ impl Var {
     /// Inside a region.
     #[track_caller]
     pub fn read(&self) -> Result<Vec<u8>, Error> {
+        self.elements(Event::wait)
+    }
+
+    /// As [`read`](Self::read), leaving it to others to ask what lanes did wrong.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    ///
+    /// # Panics
+    /// As [`read`](Self::read).
+    #[track_caller]
+    pub fn read_untold(&self) -> Result<Vec<u8>, Error> {
+        self.elements(Event::wait_untold)
+    }
+
+    #[track_caller]
+    fn elements(&self, wait: impl FnOnce(&Event) -> Result<(), Error>) -> Result<Vec<u8>, Error> {
         region::forbid("reading an array");
         assert!(self.local_len().is_none(), "reading a local array as a whole; read its elements");
         let Some(device) = self.device() else {
@@ -286,7 +303,7 @@ impl Var {
             return literal_bytes(self.dtype(), payload, size);
         };
         if let Some(written) = storage.written() {
-            written.wait()?;
+            wait(&written)?;
         }
         storage.bytes_copy()
     }
