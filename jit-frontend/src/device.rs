@@ -288,8 +288,8 @@ impl DeviceBuilder {
     ///
     /// Everywhere an index outside reads 0 and writes nothing. On a checked device the access, be it a gather, a scatter, an
     /// atomic or one of a [`LocalArray`](crate::LocalArray), is an [`Error::OutOfBounds`] besides: with the op, the source
-    /// line that asked for it, and the least index that any lane had there. Lanes that are masked off, or do not get to the
-    /// access in a loop or branch, report nothing.
+    /// line that asked for it, and the least index that any lane had there. So is a [`switch`](crate::switch()) that has no
+    /// closure for an index. Lanes that are masked off, or do not get to the access in a loop or branch, report nothing.
     ///
     /// An evaluation tells of one access, once: to whoever first waits for it, reads an array of it or of what was
     /// computed from it, or calls `sync`. After that its results can be read as on any device. Kernels of checked devices

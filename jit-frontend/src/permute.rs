@@ -238,7 +238,13 @@ impl<T: Int + Num> Array<T> {
             );
         };
         let mut counts = Array::zeros(bins, &device);
-        counts.scatter_add(1, self);
+        if device.core().options().checked {
+            // What is not counted is no mistake to report. A negative number, read as unsigned, is past any length.
+            let counted = self.cast::<u64>().lt(Array::<u64>::from_var(counts.as_var().lane_count()));
+            counts.scatter_add_masked(1, self, counted);
+        } else {
+            counts.scatter_add(1, self);
+        }
         counts
     }
 }

@@ -29,8 +29,8 @@ const MAX_DEPTH: usize = 32;
 /// buffer) share a class, others do not. Tables are made when a call first needs them: leaves that are plain numbers are copied,
 /// each other one is written there by a small kernel.
 ///
-/// Numbers start at 1; for number 0 and for those that nothing has a call gives zeros (false) and has no effects. A clone is
-/// the same registry.
+/// Numbers start at 1; for number 0 and for those that nothing has a call gives zeros (false) and has no effects. Numbers that
+/// nothing has, other than 0, are reported as indices outside on a checked device. A clone is the same registry.
 ///
 /// ```
 /// # use jit_frontend as jit;
@@ -189,10 +189,10 @@ impl<D: ?Sized + 'static> Registry<D> {
         let one = Var::literal(DType::U32, 1);
         // From 1 on; what is out of range reads 0, which is no class either.
         let class = directory.classes.gather(ids.as_var(), None);
-        let class = Var::apply(Op::Sub, DType::U32, &[&class, &one]);
+        let mut class = Var::apply(Op::Sub, DType::U32, &[&class, &one]);
         let first: RefCell<Option<(R, Leaves)>> = RefCell::new(None);
         let (arguments, first_result, closure, slots) = (&arguments, &first, &closure, &directory.slots);
-        let cases = classes.iter().map(|class| -> Case<'_> {
+        let calls = classes.iter().map(|class| -> Case<'_> {
             Box::new(move |mut placeholders| {
                 let ids = placeholders.remove(0);
                 let mut outcome = Ok(Vec::new());
@@ -214,6 +214,17 @@ impl<D: ?Sized + 'static> Registry<D> {
                 outcome
             })
         });
+        let mut cases: Vec<Case<'_>> = calls.collect();
+        if self.device.options().checked {
+            // Number 0 is no mistake that the switch should report.
+            let nobody = Var::literal(DType::U32, cases.len() as u64);
+            class = Var::apply(Op::Min, DType::U32, &[&class, &nobody]);
+            cases.push(Box::new(|_| {
+                let first = first_result.borrow();
+                let (_, leaves) = first.as_ref().expect("another case comes first");
+                Ok(leaves.arrays.iter().map(zero).collect())
+            }));
+        }
         let results = trace::checked_switch(self.device, &class, &operands, cases);
         let (like, _) = first.into_inner().expect("a closure has run");
         with_arrays(&like, results)
@@ -509,6 +520,14 @@ impl Parts {
         }
         let shape = Shape { of: TypeId::of::<B>(), structure: structure(value), arrays: shapes, buffers };
         Parts { shape, scalars }
+    }
+}
+
+/// Zero (false), or zeros of a local array, of that type.
+fn zero(like: &Var) -> Var {
+    match like.local_len() {
+        Some(len) => Var::local_zeros(like.dtype(), len as usize),
+        None => Var::literal(like.dtype(), 0),
     }
 }
 

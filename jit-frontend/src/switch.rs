@@ -10,7 +10,8 @@ use crate::leaves::{Leaves, with_arrays};
 use crate::{Array, Traverse};
 
 /// Runs, lane by lane, the closure whose position in the list is the index; zeros (false) where the index is negative or
-/// past the end, with no effects there.
+/// past the end, with no effects there (on a checked device that is reported, see
+/// [`DeviceBuilder::checked`](crate::DeviceBuilder::checked)).
 ///
 /// Arguments and result are any [`Traverse`] values; all closures must return the same structure and element types. Each is
 /// traced once. A kernel holds the code of each closure once, and jumps to those that its lanes take: where neighbouring

@@ -236,6 +236,136 @@ fn buffers_and_local_arrays_in_regions() {
 }
 
 #[test]
+fn switches_without_a_closure_for_an_index() {
+    fn check<I: Int>(dev: &Device, outside: I, least: I, wanted: i128) {
+        for n in SIZES {
+            let zero = I::from_bits(0);
+            let one = I::from_bits(1);
+            let index: Vec<I> = (0..n + 2)
+                .map(|i| match i {
+                    _ if i == n => outside,
+                    _ if i == n + 1 => least,
+                    _ if i % 2 == 0 => zero,
+                    _ => one,
+                })
+                .collect();
+            let which = array(dev, &index);
+            let x = Array::<u32>::arange(n + 2, dev) + 5;
+            let (r, line) = (switch(&which, x, &[&|x| x + 1, &|x| x * 2]), line!());
+            assert_eq!(told(r.to_vec()), ("switch", line, wanted, 2), "{n} lanes");
+            let expected = (0..n as u32).map(|i| if i % 2 == 0 { i + 6 } else { (i + 5) * 2 });
+            assert_eq!(values(&r), expected.chain([0, 0]).collect::<Vec<_>>());
+        }
+    }
+    on_each(|dev| {
+        check(dev, -1i8, -128i8, -128);
+        check(dev, 255u8, 2u8, 2);
+        check(dev, 7i32, i32::MIN, i128::from(i32::MIN));
+        check(dev, u32::MAX, 3u32, 3);
+        check(dev, i64::MAX, 1 << 40, 1 << 40);
+        check(dev, u64::MAX, 1u64 << 63, 1 << 63);
+        let r = switch(&array(dev, &[4u32]), Array::from(1u32), &[&|x| x]);
+        assert_eq!(told(r.to_vec()).3, 1);
+    });
+}
+
+#[test]
+fn lanes_that_get_to_a_switch_and_into_its_closures() {
+    on_each(|dev| {
+        let n = 40u32;
+        let i = Array::<u32>::arange(n as usize, dev);
+        let a = Array::<u32>::arange(3, dev) + 7;
+        // Nobody gets to the closure of an index outside, nor to an access in another one.
+        let which = &i % 2;
+        let taken = switch(&which, (), &[&|()| a.gather(&i % 3), &|()| i.clone()]);
+        let expected: Vec<u32> = (0..n).map(|i| if i % 2 == 0 { i % 3 + 7 } else { i }).collect();
+        assert_eq!(values(&taken), expected);
+        let own = i.lt(3).select(0u32, 1u32);
+        let own = switch(&own, (), &[&|()| a.gather(&i), &|()| Array::from(0u32)]);
+        assert_eq!(values(&own)[..5], [7, 8, 9, 0, 0]);
+        let (wrong, line) = (switch(&which, (), &[&|()| a.gather(&i), &|()| i.clone()]), line!());
+        assert_eq!(told(wrong.to_vec()), ("gather", line, 4, 3));
+        // Lanes that a branch or a loop keeps away.
+        let guarded =
+            if_else(&i.lt(2), (), |()| switch(&i, (), &[&|()| i.clone(), &|()| &i * 2]), |()| i.clone());
+        assert_eq!(values(&guarded)[..4], [0, 2, 2, 3]);
+        let line = line!() + 2;
+        let step =
+            |(k, sum)| (&k + 1, sum + switch(&k, (), &[&|()| Array::from(1u32), &|()| Array::from(10u32)]));
+        let zeros = || (i.zeros_like(), i.zeros_like());
+        assert_eq!(values(&while_loop(zeros(), |(k, _)| k.lt(2), step).1), [11; 40]);
+        let (_, sum) = while_loop(zeros(), |(k, _)| k.lt(i.min(4)), step);
+        assert_eq!(told(sum.to_vec()), ("switch", line, 2, 2));
+        // One inside of another.
+        let inner = |x: Array<u32>| switch(&(&x / 2), x.clone(), &[&|x| x + 1, &|x| x + 2]);
+        let nested = switch(&i.min(1), &i % 4, &[&|x| inner(x), &|x| inner(x)]);
+        assert_eq!(values(&nested)[..5], [1, 2, 4, 5, 1]);
+        // What nobody asks for does not run.
+        drop(switch(&i, (), &[&|()| i.clone()]));
+        dev.sync().expect("all was told");
+    });
+}
+
+#[test]
+fn what_is_left_out_on_purpose_is_no_mistake() {
+    trait Step {
+        fn step(&self, x: Array<u32>) -> Array<u32>;
+    }
+    struct Plus(Array<u32>);
+    impl jit::Traverse for Plus {
+        fn visit(&self, visitor: &mut dyn jit::traverse::Visitor) {
+            self.0.visit(visitor);
+        }
+        fn rebuild(&self, rebuilder: &mut dyn jit::traverse::Rebuilder) -> Self {
+            Plus(self.0.rebuild(rebuilder))
+        }
+        fn static_key(&self, _: &mut dyn std::hash::Hasher) {}
+    }
+    impl Step for Plus {
+        fn step(&self, x: Array<u32>) -> Array<u32> {
+            x + &self.0
+        }
+    }
+    on_each(|dev| {
+        let numbers = array(dev, &[-3i32, 0, 2, 9, 2, i32::MAX]);
+        assert_eq!(values(&numbers.histogram(3)), [1, 0, 2]);
+        let steps = jit::Registry::<dyn Step>::new(dev);
+        let (one, two) = (steps.add(Plus(10.into()), |plus| plus), steps.add(Plus(20.into()), |plus| plus));
+        let call = |ids: &[u32]| -> Array<u32> {
+            let x = Array::<u32>::arange(ids.len(), dev);
+            steps.call(&array(dev, ids), x, |plus, x| plus.step(x))
+        };
+        assert_eq!(values(&call(&[one, 0, two, 0])), [10, 0, 22, 0]);
+        let unknown = call(&[one, 7, 0, two]);
+        let (op, _, index, size) = told(unknown.to_vec());
+        assert_eq!((op, index, size), ("gather", 7, 3));
+        assert_eq!(values(&unknown), [10, 0, 0, 23]);
+        dev.sync().expect("all was told");
+    });
+}
+
+#[test]
+fn loops_of_both_modes_go_on_and_tell_who_waits_for_their_results() {
+    on_each(|dev| {
+        for mode in [jit::Mode::Symbolic, jit::Mode::Evaluated] {
+            let n = 20u32;
+            let table = Array::<u32>::arange(n as usize, dev) + 1;
+            let lane = Array::<u32>::arange(n as usize, dev);
+            let (last, _) = jit::Loop::new((lane.clone(), Array::from(0u32)))
+                .mode(mode)
+                .run(|(_, i)| i.lt(&lane % 4), |(at, i)| (table.gather(&at), i + 1));
+            assert_eq!(told(last.to_vec()).2, i128::from(n), "{mode:?}");
+            let expected = (0..n).map(|lane| match lane {
+                // Reads 20, then what is not there, then element 0.
+                19 => 1,
+                _ => lane + lane % 4,
+            });
+            assert_eq!(values(&last), expected.collect::<Vec<_>>(), "{mode:?}");
+        }
+    });
+}
+
+#[test]
 fn beside_reductions_of_every_kind() {
     on_each(|dev| {
         for n in [1usize, 5, 16, 130, 1025, 5000] {

@@ -363,6 +363,10 @@ impl Emitter<'_> {
             .iter()
             .map(|&o| self.evaluated(self.graph.number(o)))
             .collect();
+        if node.op == Op::Switch {
+            // The last block is for what has no other.
+            self.check_switch(self.graph.number(id), arguments[0], region.scopes.len() as u64 - 1);
+        }
         let (blocks, results) = if node.op == Op::Loop {
             self.loop_blocks(region.scopes[0])
         } else {

@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) slots: Vec<(DType, u32)>,
     /// Nodes that are evaluated afterwards, and where their elements are.
     pub(crate) evaluated: Vec<(u32, Memory)>,
-    /// The accesses that test their index, of checked devices; each has two words of the report.
+    /// The accesses and switches that test their index, of checked devices; each has two words of the report.
     pub(crate) sites: Vec<u32>,
 }
 

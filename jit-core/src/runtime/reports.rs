@@ -37,7 +37,7 @@ struct State {
     has_run: bool,
 }
 
-/// An access whose index is tested: what to say of it.
+/// An access or switch whose index is tested: what to say of it.
 pub(crate) struct Site {
     op: Op,
     location: &'static Location<'static>,
@@ -114,6 +114,13 @@ impl Site {
         let site = |&number: &u32| {
             let id = order[number as usize];
             let node = trace.node(id);
+            let location = trace.slab.location(id);
+            if node.op == Op::Switch {
+                let region = trace.scopes.region(node.payload);
+                let index = trace.node(region.operands[0]).dtype;
+                // The last block is for what has no other.
+                return Site { op: node.op, location, index, size: region.scopes.len() as u64 - 1 };
+            }
             let operands = node.operands();
             let index = match node.op {
                 Op::Gather | Op::AtomicInc | Op::LocalRead => operands[1],
@@ -124,7 +131,7 @@ impl Site {
             let local = target.local_len().filter(|_| node.op.class() == Class::Local);
             Site {
                 op: node.op,
-                location: trace.slab.location(id),
+                location,
                 index: trace.node(index).dtype,
                 size: local.map_or(target.size, u64::from),
             }

@@ -212,7 +212,8 @@ impl Scopes {
     /// Whether each lane of so many decides for itself how often the scope runs.
     pub(crate) fn runs_lanes(&self, scope: u32, size: u64) -> bool {
         let scope = self.get(scope);
-        matches!(scope.kind, ScopeKind::Loop | ScopeKind::Branch) && (size == 1 || size == scope.width)
+        matches!(scope.kind, ScopeKind::Loop | ScopeKind::Branch | ScopeKind::Case)
+            && (size == 1 || size == scope.width)
     }
 
     pub(crate) fn node_made(&mut self, scope: u32) {

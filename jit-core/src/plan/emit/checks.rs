@@ -1,8 +1,8 @@
 //! What programs of checked devices do beside their work: a lane whose index lies outside says so.
 //!
-//! Each access that tests its index is a *site* of the plan, and has two words of a memory that the runtime zeroes before
-//! the plan runs and looks at after it: whether any lane was outside, and the least of their indices. Both are combined into
-//! by `scatter_max`, so that what is found does not depend on the order of lanes, nor on how often a plan computes a node.
+//! Each access or switch that tests its index is a *site* of the plan, and has two words of a memory that the runtime zeroes
+//! before the plan runs and looks at after it: whether any lane was outside, and the least of their indices. Both are combined
+//! into by `scatter_max`, so that what is found does not depend on the order of lanes, nor on how often a plan computes a node.
 
 use super::{Emitter, Place};
 use crate::dtype::DType;
@@ -34,6 +34,19 @@ impl Emitter<'_> {
                 self.builder.read(Op::Param, param)
             }
         };
+        self.report(number, index, size, mask);
+    }
+
+    /// Emits the test of a switch, before the switch itself.
+    pub(super) fn check_switch(&mut self, number: u32, index: Value, cases: u64) {
+        if self.graph.trace.checked {
+            let size = self.number(cases);
+            self.report(number, index, size, None);
+        }
+    }
+
+    /// Has lanes whose index is not below the size report that, at the site of a node.
+    fn report(&mut self, number: u32, index: Value, size: Value, mask: Option<Value>) {
         let signed = self.builder.dtype(index).is_signed();
         // Negative ones become larger than any size.
         let wide = self.builder.cast(DType::U64, index);
