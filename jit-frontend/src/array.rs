@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 use jit_core::error::Error;
 use jit_core::ir::Program;
 use jit_core::op::Op;
-use jit_core::runtime::Event;
 use jit_core::trace::Var;
 
 use crate::device::Device;
 use crate::element::{DType, Element, Float, Num};
+use crate::event::Event;
 use crate::memory::check_index;
 use crate::operand::Operand;
 use crate::prints;
@@ -43,7 +43,7 @@ impl<T: Element> HostCopy<T> {
     /// Waits for the elements, and for nothing else.
     ///
     /// # Errors
-    /// The error of what computes them; [`Error::HostSyncForbidden`].
+    /// As [`Event::wait`].
     ///
     /// # Panics
     /// Inside the closure of a loop or branch.
@@ -158,7 +158,7 @@ impl<T: Element> Array<T> {
     pub fn to_device(&self, device: &Device) -> Result<Array<T>, Error> {
         match self.var.device() {
             Some(own) if own != device.core() => {
-                let bytes = self.var.read()?;
+                let bytes = prints::tell(Some(own), self.var.read())?;
                 Ok(Array::from_var(Var::upload(device.core(), T::DTYPE, self.var.size(), &bytes)?))
             }
             _ => Ok(Array::from_var(self.var.bind(device.core()))),
@@ -168,7 +168,7 @@ impl<T: Element> Array<T> {
     /// Evaluates, waits for this array alone, and copies its elements out.
     ///
     /// # Errors
-    /// What evaluating runs into; [`Error::HostSyncForbidden`].
+    /// What evaluating runs into; as [`Event::wait`].
     ///
     /// # Panics
     /// Inside the closure of a loop or branch.

@@ -217,7 +217,8 @@ impl Device {
     /// Makes the host wait for everything submitted so far, on all streams.
     ///
     /// # Errors
-    /// The first error of work that no `sync` has told of, or [`Error::HostSyncForbidden`].
+    /// The first error of work that no `sync` has told of, else what lanes did wrong and nobody has been told, on checked
+    /// devices; [`Error::LaneAssertion`]; [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
         prints::tell(Some(self.0), self.0.sync())
     }

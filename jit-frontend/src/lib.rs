@@ -53,7 +53,7 @@
 //! `buffer` (places), `local` (arrays of a lane), [`traverse`] (values made of arrays), `control` (loops and branches),
 //! `evaluated` (loops iteration by iteration), `switch`, `registry`, `tree` (functions on any such value), `vector` and
 //! `geometry`, `matrix`, `complex`, `quaternion`, `real`, `rng` and `philox`, `texture`,
-//! `device`, `stream`.
+//! `device`, `stream`, `event`.
 //!
 //! # Features
 //! `llvm` (default): the CPU device. Without it everything builds and runs on the interpreter. `derive` (default):
@@ -70,6 +70,7 @@ mod device;
 mod display;
 mod element;
 mod evaluated;
+mod event;
 mod geometry;
 mod integer;
 mod leaves;
@@ -109,10 +110,11 @@ pub use device::{
     KernelRecord, MemoryStats,
 };
 pub use element::{Bits, DType, Element, Float, Int, Num, Signed, Widen};
+pub use event::Event;
 pub use half::f16;
 pub use jit_core::error::Error;
 pub use jit_core::ir::Program;
-pub use jit_core::runtime::{CacheOutcome, Event, Holder, forbid_host_sync, with_float_mode};
+pub use jit_core::runtime::{CacheOutcome, Holder, forbid_host_sync, with_float_mode};
 #[cfg(feature = "derive")]
 pub use jit_frontend_macros::Traverse;
 pub use local::LocalArray;

@@ -25,10 +25,13 @@ pub(crate) type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 /// What each lane where the mask is true prints: the text, with the lane's values of arrays for each `{}` (`{{` and `}}` are
 /// braces), after the lane's number.
 ///
-/// Lines appear when the host next waits: at [`sync`](crate::sync), at that of the device or a stream, or where an array
-/// of the device is read; what has not run for another reason runs then. Inside a loop or branch every lane that gets there
-/// prints, each time. The lines of one outermost loop, branch or call appear in the order of lanes, those of one lane in the
-/// order in which it printed them.
+/// Lines appear when the host next waits: at [`sync`](crate::sync), at that of the device or a stream, at
+/// [`Event::wait`](crate::Event::wait), or where an array of the device is read; what has not run for another reason runs then.
+/// Inside a loop or branch every lane that gets there prints, each time. The lines of one outermost loop, branch or call
+/// appear in the order of lanes, those of one lane in the order in which it printed them.
+///
+/// The lanes are those of the device of mask and arrays; of literals alone that which [`while_loop`](crate::while_loop()) takes
+/// for such.
 ///
 /// Of the calls with a certain number of arrays 1,024 lines appear from one wait to the next, and it is said how many are
 /// left out.

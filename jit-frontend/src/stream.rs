@@ -1,10 +1,11 @@
 //! Streams: work that runs in order, beside that of other streams.
 
 use jit_core::error::Error;
-use jit_core::runtime::{self, Event};
+use jit_core::runtime;
 use jit_core::trace;
 
 use crate::device::Device;
+use crate::event::Event;
 use crate::leaves::Leaves;
 use crate::{Traverse, prints};
 
@@ -65,13 +66,14 @@ impl Stream {
     pub fn eval(&self, tree: &impl Traverse) -> Result<Event, Error> {
         let leaves = Leaves::of(tree);
         let (arrays, buffers) = leaves.by_reference();
-        trace::eval_on(&self.0, &arrays, &buffers)
+        Ok(self.event(trace::eval_on(&self.0, &arrays, &buffers)?))
     }
 
     /// Makes the host wait for everything submitted to it so far.
     ///
     /// # Errors
-    /// The first error of its work that no `sync` has told of; [`Error::HostSyncForbidden`].
+    /// The first error of its work that no `sync` has told of, else what its lanes did wrong and nobody has been told, on
+    /// checked devices; [`Error::LaneAssertion`]; [`Error::HostSyncForbidden`].
     pub fn sync(&self) -> Result<(), Error> {
         prints::tell(Some(self.0.device()), self.0.sync())
     }
@@ -81,7 +83,7 @@ impl Stream {
     /// # Errors
     /// None yet; recording in a driver may fail.
     pub fn record(&self) -> Result<Event, Error> {
-        Ok(self.0.record())
+        Ok(self.event(self.0.record()))
     }
 
     /// As [`record`](Self::record), with the time at which it happens: see [`Event::elapsed_since`].
@@ -89,7 +91,7 @@ impl Stream {
     /// # Errors
     /// As [`record`](Self::record).
     pub fn record_timed(&self) -> Result<Event, Error> {
-        Ok(self.0.record_timed())
+        Ok(self.event(self.0.record_timed()))
     }
 
     /// Makes what is submitted to it from here on wait for an event, of any device. If the event fails, so does the next
@@ -98,7 +100,7 @@ impl Stream {
     /// # Errors
     /// None yet; a driver may refuse.
     pub fn wait(&self, event: &Event) -> Result<(), Error> {
-        self.0.wait(event);
+        self.0.wait(event.core());
         Ok(())
     }
 
@@ -114,6 +116,10 @@ impl Stream {
     /// The stream of the CUDA driver behind it; none on other devices.
     pub fn raw_cuda(&self) -> Option<usize> {
         None
+    }
+
+    fn event(&self, event: runtime::Event) -> Event {
+        Event::of(Some(self.0.device()), event)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use jit_core::error::Error;
 use jit_core::op::Op;
-use jit_core::runtime::Event;
 use jit_core::trace::{self, Var};
 
 use crate::element::Int;
+use crate::event::Event;
 use crate::leaves::{Leaves, structure, with_arrays};
 use crate::operand::Operand;
 use crate::{Mask, Traverse, prints};
@@ -22,22 +22,22 @@ use crate::{Mask, Traverse, prints};
 pub fn eval(tree: &impl Traverse) -> Result<Event, Error> {
     let leaves = Leaves::of(tree);
     let (arrays, buffers) = leaves.by_reference();
-    trace::eval(&arrays, &buffers)
+    Ok(Event::of(leaves.device(), trace::eval(&arrays, &buffers)?))
 }
 
 /// Evaluates a value and makes the host wait for its arrays and buffers, and for nothing else.
 ///
 /// # Errors
-/// As [`eval`]; the error of the work itself; [`Error::HostSyncForbidden`].
+/// As [`eval`] and [`Event::wait`].
 ///
 /// # Panics
 /// Inside the closure of a loop or branch.
 #[track_caller]
 pub fn sync(tree: &impl Traverse) -> Result<(), Error> {
-    let leaves = Leaves::of(tree);
-    let (arrays, buffers) = leaves.by_reference();
-    let synced = trace::eval(&arrays, &buffers).and_then(|event| event.wait());
-    prints::tell(leaves.device(), synced)
+    match eval(tree) {
+        Ok(event) => event.wait(),
+        Err(error) => prints::tell(Leaves::of(tree).device(), Err(error)),
+    }
 }
 
 /// What the arrays and buffers of a value still need, as a graph in the language of Graphviz (`dot -Tsvg`): a box for each

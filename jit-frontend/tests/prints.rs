@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use jit_frontend as jit;
 use jit_frontend::prelude::*;
-use jit_frontend::{DeviceBuilder, DeviceKind, Error, f16};
+use jit_frontend::{DeviceBuilder, DeviceKind, Error, Stream, f16};
 
 use crate::support::{panic_of, values};
 
@@ -141,6 +141,58 @@ fn assertions_fail_once_at_the_next_wait() {
         let error = doubled.to_vec().expect_err("lane 7 gets there");
         assert!(matches!(error, Error::LaneAssertion { lane: 7, .. }), "{error}");
         assert_eq!(values(&doubled)[7], 14);
+    });
+}
+
+type Wait = fn(&Device, &Array<u32>) -> Result<(), Error>;
+
+/// The ways in which the host waits for a vector.
+const WAITS: [(&str, Wait); 12] = [
+    ("Event::wait", |_, a| jit::eval(a)?.wait()),
+    ("sync", |_, a| jit::sync(a)),
+    ("Device::sync", |dev, a| jit::eval(a).and_then(|_| dev.sync())),
+    ("Stream::sync", |dev, a| jit::eval(a).and_then(|_| dev.default_stream().sync())),
+    ("Stream::eval", |dev, a| Stream::new(dev)?.eval(a)?.wait()),
+    ("Stream::record", |dev, a| {
+        jit::eval(a)?;
+        let event = dev.default_stream().record()?;
+        event.wait()
+    }),
+    ("to_vec", |_, a| a.to_vec().map(drop)),
+    ("item", |_, a| a.slice(..1).item().map(drop)),
+    ("get", |_, a| a.get(0).map(drop)),
+    ("read_async", |_, a| a.read_async()?.wait().map(drop)),
+    ("to_device", |_, a| a.to_device(&crate::support::fresh()).map(drop)),
+    ("compress", |_, a| a.ne(0).compress().map(drop)),
+];
+
+#[test]
+fn every_wait_of_the_host_tells() {
+    on_each(|dev, printed| {
+        let checked = dev.core().options().checked;
+        for (name, wait) in WAITS {
+            let t = Array::<u32>::arange(6, dev);
+            jit::print_lanes(&t.eq(3), "t = {}", &[&t]);
+            wait(dev, &(&t * 3)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(printed(), "lane 3: t = 3\n", "{name}");
+            jit::print_lanes(&t.eq(4), "again", &[]);
+            jit::debug_assert_lanes(&t.ne(2), "not 2");
+            let error = wait(dev, &(&t * 5)).err();
+            assert!(matches!(error, Some(Error::LaneAssertion { lane: 2, .. })), "{name}: {error:?}");
+            assert_eq!(printed(), "lane 4: again\n", "{name}");
+            // What lanes did wrong comes first, and nothing is lost.
+            let outside = t.gather(&t * 2);
+            jit::print_lanes(&t.eq(5), "last", &[]);
+            let error = wait(dev, &(outside + &t)).err();
+            match error {
+                Some(Error::OutOfBounds { index: 6, size: 6, .. }) if checked => {}
+                None if !checked => {}
+                other => panic!("{name}: {other:?}"),
+            }
+            assert_eq!(printed(), "lane 5: last\n", "{name}");
+            dev.sync().unwrap_or_else(|error| panic!("{name}: told once, but {error}"));
+            assert_eq!(printed(), "", "{name}");
+        }
     });
 }
 

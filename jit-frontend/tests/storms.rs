@@ -37,7 +37,7 @@ fn a_wait_for_work_that_fails_later_fails_what_comes_next() {
     on_each(|dev| {
         let stream = Stream::new(dev).expect("a stream");
         let gate = Gate::new();
-        stream.wait(&gate.event()).expect("a wait");
+        stream.wait(&Event::from_core(gate.event())).expect("a wait");
         let first = stream.eval(&(Array::<u32>::arange(5, dev) + 1)).expect("an evaluation");
         // The stream is ordered after it anyway; its error is another matter.
         stream.wait(&first).expect("a wait");
@@ -57,7 +57,7 @@ fn recording_between_a_wait_and_an_evaluation_takes_no_error_away() {
     on_each(|dev| {
         let stream = Stream::new(dev).expect("a stream");
         let gate = Gate::new();
-        stream.wait(&gate.event()).expect("a wait");
+        stream.wait(&Event::from_core(gate.event())).expect("a wait");
         let recorded = stream.record().expect("an event");
         let array = Array::<u32>::arange(5, dev) * 7;
         let event = stream.eval(&array).expect("an evaluation");
@@ -159,7 +159,7 @@ fn thousands_of_streams_come_and_go_with_work_pending() {
         for _ in 0..50 {
             let stream = Stream::new(&dev).expect("streams are given back");
             if round % 2 == 0 {
-                stream.wait(&gate.event()).expect("a wait");
+                stream.wait(&Event::from_core(gate.event())).expect("a wait");
             }
             total += 1;
             stream.eval(&total).expect("an evaluation");
@@ -180,7 +180,7 @@ fn arrays_outlive_their_streams_and_gates_that_fail() {
         let arrays: Vec<Array<u32>> = (0..20)
             .map(|k| {
                 let stream = Stream::new(&dev).expect("a stream");
-                stream.wait(&gate.event()).expect("a wait");
+                stream.wait(&Event::from_core(gate.event())).expect("a wait");
                 let array = Array::<u32>::arange(65, &dev) * (k + 2);
                 stream.eval(&array).expect("an evaluation");
                 array
@@ -214,7 +214,7 @@ fn a_long_queue_behind_a_gate_is_worked_off_and_dropped() {
     let stream = Stream::new(&dev).expect("a stream");
     for waits_on_host in [true, false] {
         let gate = Gate::new();
-        stream.wait(&gate.event()).expect("a wait");
+        stream.wait(&Event::from_core(gate.event())).expect("a wait");
         let mut array = Array::<u32>::arange(3, &dev);
         for _ in 0..20_000 {
             array += 1;
@@ -259,7 +259,7 @@ fn a_budget_that_ends_in_the_middle_of_a_plan_leaves_everything_as_it_was() {
 fn nothing_waits_where_waiting_is_forbidden() {
     let dev = fresh();
     let gate = Gate::new();
-    dev.default_stream().wait(&gate.event()).expect("a wait");
+    dev.default_stream().wait(&Event::from_core(gate.event())).expect("a wait");
     let array = Array::<u32>::arange(100, &dev) + 1;
     jit_core::runtime::forbid_host_sync(|| {
         jit::eval(&array).expect("no wait");
