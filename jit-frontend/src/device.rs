@@ -306,7 +306,12 @@ impl DeviceBuilder {
     }
 
     /// How many lanes of a kernel are launched at a time, at most: a larger launch becomes several, with equal results.
-    /// Unset: all lanes. Rounded down to a multiple of 64, and at least 64. A kernel with reductions is launched as a whole.
+    /// Unset: all lanes. Rounded down to a multiple of 64, and at least 64.
+    ///
+    /// That goes for kernels whose lanes have nothing to do with each other: of elementwise operations, gathers, scatters,
+    /// atomics, loops, branches and switches. A kernel with a reduction is launched as a whole, and with it whatever of the same
+    /// lanes is fused into it, since it is the launch that folds what becomes of its chunks, in their order, and then computes
+    /// what follows. Scans, sorts and `compress` are whole too: each is one kernel that moves elements across all lanes.
     #[must_use]
     pub fn max_lanes(mut self, lanes: u64) -> DeviceBuilder {
         self.max_lanes = Some(lanes);

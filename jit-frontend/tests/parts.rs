@@ -70,6 +70,53 @@ fn results_are_those_of_one_launch() {
     }
 }
 
+/// What one device computes of n lanes whose elements meet: a kernel with a root of its lanes, a scatter, reductions and what
+/// follows from them; then kernels across lanes.
+fn whole_kinds(dev: &Device, n: usize) -> Vec<Vec<u64>> {
+    let i = Array::<u32>::arange(n, dev);
+    let x = (&i * 2_654_435_761u32).cast::<f32>() * 1e-5 - 7.0;
+    let y = &x * 1.5;
+    let counts = Buffer::<u32>::zeros(7, dev).expect("memory");
+    counts.scatter_add(&i, &i % 7);
+    let sum = y.sum();
+    let norm = (&y * &y).sum().sqrt();
+    let largest = jit::reduce(&y).map(|y| y.abs()).combine(0.0.into(), |a, b| a.max(b)).value();
+    let blocks = y.mean_blocks(10);
+    let scaled = &y / &norm;
+    let (smallest, first) = (y.argmin(), y.gt(0.0).compress_padded().0);
+    jit::eval(&(y.clone(), counts.clone(), sum.clone(), norm.clone(), largest.clone())).expect("evaluation");
+    let bits = |a: &Array<f32>| values(&a.bitcast::<u32>()).into_iter().map(u64::from).collect();
+    let numbers = |a: &Array<u32>| values(a).into_iter().map(u64::from).collect();
+    vec![
+        bits(&y),
+        numbers(&counts.value()),
+        bits(&sum),
+        bits(&norm),
+        bits(&largest),
+        bits(&blocks),
+        bits(&scaled),
+        numbers(&smallest),
+        numbers(&first),
+        numbers(&i.prefix_sum()),
+        bits(&y.sort()),
+        numbers(&y.argsort()),
+    ]
+}
+
+#[test]
+fn what_is_launched_as_a_whole_is_equal_too() {
+    let whole = fresh();
+    for n in [1usize, 64, 65, 128, 1023, 1025, 5000] {
+        let expected = whole_kinds(&whole, n);
+        for dev in devices() {
+            let got = whole_kinds(&dev, n);
+            for (k, (got, expected)) in got.iter().zip(&expected).enumerate() {
+                assert_eq!(got, expected, "result {k} of {n} lanes on {dev:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn launches_have_at_most_so_many_lanes() {
     for dev in devices() {
@@ -86,6 +133,16 @@ fn launches_have_at_most_so_many_lanes() {
         (Array::<u32>::arange(200, &dev) * 3).sum().item().expect("evaluation");
         let whole: Vec<u64> = dev.kernel_history().iter().map(|record| record.lanes).collect();
         assert_eq!(whole, [200], "a kernel with a reduction is not split");
+        let a = Array::<u32>::arange(200, &dev);
+        let (tripled, twice) = (&a * 3, (&a * 3).sum() * 2);
+        dev.clear_kernel_history();
+        jit::sync(&(tripled.clone(), twice)).expect("evaluation");
+        let fused: Vec<u64> = dev.kernel_history().iter().map(|record| record.lanes).collect();
+        assert_eq!(fused, [200], "nor is what is fused into it");
+        dev.clear_kernel_history();
+        jit::sync(&(tripled.prefix_sum(), tripled.argsort())).expect("evaluation");
+        let across: Vec<u64> = dev.kernel_history().iter().map(|record| record.lanes).collect();
+        assert_eq!(across, [200, 200], "nor are kernels across lanes");
     }
 }
 

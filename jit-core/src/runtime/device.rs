@@ -47,7 +47,7 @@ pub struct DeviceOptions {
     /// Whether lanes report indices that lie outside, as [`Error::OutOfBounds`].
     pub checked: bool,
     /// How many lanes of a kernel are launched at a time, at most; unset: all. Rounded down to a multiple of 64, and at least
-    /// that; a kernel with reductions is launched as a whole.
+    /// that. Kernels with reductions and builtins are launched as a whole.
     pub max_lanes: Option<u64>,
 }
 
