@@ -64,7 +64,8 @@ impl<S: Traverse> Loop<S> {
         Loop { state, name: None, max_iterations: None, mode: Mode::Symbolic }
     }
 
-    /// A name for messages, and for the results in dumps.
+    /// A name for messages, for the results in dumps, and for the kernels in the device's history
+    /// ([`KernelRecord::name`](crate::KernelRecord::name)).
     #[must_use]
     pub fn name(mut self, name: &str) -> Loop<S> {
         self.name = Some(name.to_owned());
@@ -83,8 +84,8 @@ impl<S: Traverse> Loop<S> {
     /// In [`Mode::Evaluated`] the state that the closures get has the lanes that are left, close together, so that few lanes cost
     /// little; arrays from outside that meet it are gathered at these lanes. The last lane of several may come twice, so that it
     /// is not taken for an array of size 1. Closures may evaluate and read there, and may hold further loops of both modes;
-    /// arrays cannot be scattered to, as in any loop. Such a loop cannot stand in a symbolic loop or branch, and its state
-    /// holds no local arrays.
+    /// arrays cannot be scattered to, and what belongs to lanes cannot be reduced, scanned or sorted, as in any loop. Local
+    /// arrays in the state are copied whenever lanes stop. Such a loop cannot stand in a symbolic loop or branch.
     #[must_use]
     pub fn mode(mut self, mode: Mode) -> Loop<S> {
         self.mode = mode;
@@ -193,8 +194,7 @@ impl Lanes for Mask {
     ) -> Result<S, Error> {
         let Loop { state, name, max_iterations, mode } = start;
         if mode == Mode::Evaluated {
-            let name = name.map_or_else(|| "the loop".to_owned(), |name| format!("the loop `{name}`"));
-            return evaluated::run(state, &name, max_iterations, condition, body);
+            return evaluated::run(state, name.as_deref(), max_iterations, condition, body);
         }
         let Some(most) = max_iterations else {
             return Ok(symbolic_loop(state, name.as_deref(), condition, body));
@@ -273,7 +273,10 @@ fn symbolic_loop<S: Traverse>(
         },
     );
     if let Some(name) = name {
-        results.iter().for_each(|result| result.set_label(name));
+        for result in &results {
+            result.set_label(name);
+            result.set_region_name(name);
+        }
     }
     with_arrays(&state, results)
 }

@@ -14,23 +14,21 @@ use crate::{Mask, Traverse};
 #[track_caller]
 pub(crate) fn run<S: Traverse>(
     state: S,
-    name: &str,
+    name: Option<&str>,
     most: Option<u32>,
     condition: impl Fn(&S) -> Mask,
     body: impl Fn(S) -> S,
 ) -> Result<S, Error> {
     let leaves = Leaves::of(&state);
-    assert!(
-        leaves.arrays.iter().all(|array| array.local_len().is_none()),
-        "{name} has a local array in its state, which evaluated mode cannot take; use `Mode::Symbolic`"
-    );
+    let what = name.map_or_else(|| "the loop".to_owned(), |name| format!("the loop `{name}`"));
     let device = match leaves.device() {
         Some(device) => device,
         None => default_device(),
     };
-    let mut lanes = Lanes::begin(device, name, &leaves.arrays);
+    let mut lanes = Lanes::begin(device, &what, name, &leaves.arrays);
     let mut round = 0;
     loop {
+        lanes.open.set_state(&lanes.state);
         let current = with_arrays(&state, lanes.state.iter().cloned());
         let test = condition(&current).as_var().clone();
         let test = lanes.joined(test);
@@ -39,16 +37,17 @@ pub(crate) fn run<S: Traverse>(
             break;
         }
         lanes.keep(&stays)?;
+        lanes.open.set_state(&lanes.state);
         let next = body(with_arrays(&state, lanes.state.iter().cloned()));
         let after = Leaves::of(&next);
-        if let Err(message) = same_structure(&format!("the body of {name}"), &state, &leaves, &next, &after) {
+        if let Err(message) = same_structure(&format!("the body of {what}"), &state, &leaves, &next, &after) {
             panic!("{message}");
         }
         for (k, array) in after.arrays.into_iter().enumerate() {
             let (wanted, got) = (leaves.arrays[k].dtype(), array.dtype());
             assert!(
                 wanted == got,
-                "the body of {name} must return the state's types: {got} stands for {wanted}"
+                "the body of {what} must return the state's types: {got} stands for {wanted}"
             );
             lanes.state[k] = lanes.joined(array);
         }
@@ -61,7 +60,8 @@ pub(crate) fn run<S: Traverse>(
 /// The lanes of a loop, their state, and what has come of those that have stopped.
 struct Lanes<'a> {
     device: Device,
-    name: &'a str,
+    /// The loop, for messages.
+    what: &'a str,
     open: EvaluatedLoop,
     /// Sizes at first and now.
     full: u64,
@@ -77,11 +77,12 @@ struct Lanes<'a> {
 
 impl<'a> Lanes<'a> {
     #[track_caller]
-    fn begin(device: Device, name: &'a str, state: &[Var]) -> Self {
+    fn begin(device: Device, what: &'a str, name: Option<&str>, state: &[Var]) -> Self {
         let outer = evaluated_lanes(device);
         let mut width = outer.as_ref().map_or(1, |(width, _)| *width);
-        let open = EvaluatedLoop::begin(device, width);
-        let state: Vec<Var> = state.iter().map(|array| open.seen(array)).collect();
+        let open = EvaluatedLoop::begin(device, "a loop", name, width);
+        // Values of their own: the array that a state starts from may also be captured.
+        let state: Vec<Var> = state.iter().map(|array| open.seen(array).distinct().bind(device)).collect();
         for array in &state {
             if width == 1 {
                 width = array.size();
@@ -89,12 +90,12 @@ impl<'a> Lanes<'a> {
             let size = array.size();
             assert!(
                 size == 1 || size == width,
-                "{name} has arrays of {width} and of {size} elements in its state; sizes must be equal or 1"
+                "{what} has arrays of {width} and of {size} elements in its state; sizes must be equal or 1"
             );
         }
         let mut lanes = Lanes {
             device,
-            name,
+            what,
             open,
             full: width,
             width,
@@ -123,23 +124,21 @@ impl<'a> Lanes<'a> {
     fn tell(&self, companion: bool) {
         // Of a few bytes: there is memory, or the next evaluation says so.
         let indices = self.indices.as_ref().map(|indices| numbers(self.device, indices));
-        let with_effects = companion.then(|| {
-            let bytes: Vec<u8> = (0..self.width).map(|lane| u8::from(lane == 0)).collect();
-            Var::upload(self.device, DType::Bool, self.width, &bytes)
-        });
+        let with_effects = companion.then(|| first_of(self.device, self.width, 1));
         match (indices.transpose(), with_effects.transpose()) {
             (Ok(indices), Ok(with_effects)) => {
                 let (full, width) = (self.full, self.width);
                 self.open.set_lanes(ActiveLanes { full, width, indices, with_effects });
             }
-            (Err(error), _) | (_, Err(error)) => panic!("no memory for the lanes of {}: {error}", self.name),
+            (Err(error), _) | (_, Err(error)) => panic!("no memory for the lanes of {}: {error}", self.what),
         }
     }
 
     /// An array that joins the state: as wide as there are lanes, or of size 1.
     #[track_caller]
     fn joined(&mut self, array: Var) -> Var {
-        let array = self.open.seen(&array);
+        // Literals belong to the device as placeholders do.
+        let array = self.open.seen(&array).bind(self.device);
         let size = array.size();
         if self.width == 1 && size != 1 {
             self.widen(size);
@@ -148,7 +147,7 @@ impl<'a> Lanes<'a> {
         assert!(
             size == 1 || size == self.width,
             "{} has {} lanes and gets an array of {size} elements; sizes must be equal or 1",
-            self.name,
+            self.what,
             self.width
         );
         array
@@ -186,8 +185,12 @@ impl<'a> Lanes<'a> {
             positions.resize(self.open.companion_width() as usize, stays[0]);
         }
         let at = numbers(self.device, &positions)?;
-        for state in self.state.iter_mut().filter(|state| state.size() != 1) {
-            *state = state.gather(&at, None);
+        let Lanes { open, state, device, .. } = self;
+        for state in state.iter_mut().filter(|state| state.size() != 1) {
+            *state = match state.local_len() {
+                Some(len) => open.paused(|| state.flattened(*device).unflattened(*device, len, &at)),
+                None => state.gather(&at, None),
+            };
         }
         let lane = |&at: &u32| self.indices.as_ref().map_or(at, |indices| indices[at as usize]);
         self.indices = Some(positions.iter().map(lane).collect());
@@ -201,7 +204,12 @@ impl<'a> Lanes<'a> {
     fn store(&mut self, positions: &[u32]) -> Result<(), Error> {
         if self.results.is_empty() {
             // As long as all lanes are left.
-            self.results = self.state.iter().map(|state| spread(self.device, state, self.full)).collect();
+            let Lanes { open, device, full, state, .. } = &*self;
+            let whole = |state: &Var| {
+                let state = spread(*device, state, *full);
+                if state.local_len().is_some() { state.flattened(*device) } else { state }
+            };
+            self.results = open.paused(|| state.iter().map(whole).collect());
             if self.indices.is_none() {
                 return Ok(());
             }
@@ -209,11 +217,17 @@ impl<'a> Lanes<'a> {
         let lane = |&at: &u32| self.indices.as_ref().map_or(at, |indices| indices[at as usize]);
         let lanes: Vec<u32> = positions.iter().map(lane).collect();
         let (at, lanes) = (numbers(self.device, positions)?, numbers(self.device, &lanes)?);
-        let Lanes { open, state, results, .. } = self;
+        let Lanes { open, state, results, device, width, .. } = self;
         open.paused(|| {
             for (result, state) in results.iter_mut().zip(state) {
-                let value = if state.size() == 1 { state.clone() } else { state.gather(&at, None) };
-                result.scatter(Op::Scatter, &value, &lanes, None);
+                let Some(len) = state.local_len() else {
+                    let value = if state.size() == 1 { state.clone() } else { state.gather(&at, None) };
+                    result.scatter(Op::Scatter, &value, &lanes, None);
+                    continue;
+                };
+                let flat = spread(*device, state, *width).flattened(*device);
+                let value = flat.gather(&elements(*device, &at, len), None);
+                result.scatter(Op::Scatter, &value, &elements(*device, &lanes, len), None);
             }
         });
         Ok(())
@@ -224,25 +238,50 @@ impl<'a> Lanes<'a> {
         if self.indices.is_some() {
             let own = self.own.clone();
             self.store(&own)?;
-            return Ok(self.results);
+            let Lanes { device, full, open, state, results, .. } = self;
+            let all = Var::counter(device, DType::U64, full);
+            let shaped = |(result, state): (Var, Var)| match state.local_len() {
+                Some(len) => result.unflattened(device, len, &all),
+                None => result,
+            };
+            return Ok(open.paused(|| results.into_iter().zip(state).map(shaped).collect()));
         }
-        Ok(self.state.iter().map(|state| spread(self.device, state, self.full)).collect())
+        let Lanes { device, full, open, state, .. } = self;
+        Ok(open.paused(|| state.iter().map(|state| spread(device, state, full)).collect()))
     }
 }
 
+/// A mask of so many lanes that holds for the first ones.
+pub(crate) fn first_of(device: Device, width: u64, count: u64) -> Result<Var, Error> {
+    let bytes: Vec<u8> = (0..width).map(|lane| u8::from(lane < count)).collect();
+    Var::upload(device, DType::Bool, width, &bytes)
+}
+
 /// An array of these numbers.
-fn numbers(device: Device, numbers: &[u32]) -> Result<Var, Error> {
+pub(crate) fn numbers(device: Device, numbers: &[u32]) -> Result<Var, Error> {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     Var::upload(device, DType::U32, numbers.len() as u64, &bytes)
 }
 
 /// An array as wide as that.
-fn spread(device: Device, array: &Var, width: u64) -> Var {
+pub(crate) fn spread(device: Device, array: &Var, width: u64) -> Var {
     if array.size() == width {
         return array.clone();
     }
-    match array.literal_bits() {
-        Some(bits) => Var::full(device, array.dtype(), bits, width),
-        None => array.gather(&Var::full(device, DType::U32, 0, width), None),
+    match (array.local_len(), array.literal_bits()) {
+        (Some(len), _) => {
+            array.flattened(device).unflattened(device, len, &Var::full(device, DType::U32, 0, width))
+        }
+        (None, Some(bits)) => Var::full(device, array.dtype(), bits, width),
+        (None, None) => array.gather(&Var::full(device, DType::U32, 0, width), None),
     }
+}
+
+/// The positions of the elements of these lanes of a local array among those of all.
+fn elements(device: Device, lanes: &Var, len: u32) -> Var {
+    let op = |op: Op, args: &[&Var]| Var::apply(op, DType::U64, args);
+    let of = Var::counter(device, DType::U64, lanes.size() * u64::from(len));
+    let len = Var::literal(DType::U64, u64::from(len));
+    let lane = op(Op::Cast, &[&lanes.gather(&op(Op::Div, &[&of, &len]), None)]);
+    op(Op::MulAdd, &[&lane, &len, &op(Op::Rem, &[&of, &len])])
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use jit_frontend as jit;
 use jit_frontend::prelude::*;
-use jit_frontend::{Loop, Mode};
+use jit_frontend::{LocalArray, Loop, Mode};
 
 use crate::support::{fresh, on_each, panic_of, values};
 
@@ -232,6 +232,121 @@ fn a_switch_in_an_evaluated_loop() {
         };
         assert_eq!(got, (0..50).map(twin).collect::<Vec<u32>>());
     });
+}
+
+#[test]
+fn local_arrays_in_the_state_and_captured() {
+    for n in SIZES {
+        on_each(|dev| {
+            let got = both(|mode| {
+                let lane = Array::<u32>::arange(n, dev);
+                let mut weights = LocalArray::<u32, 3>::zeros();
+                for k in 0..3u32 {
+                    weights.write(k, &lane + k * 10);
+                }
+                // One that is written, one that stays zeros, and one that is the same on all lanes.
+                let mut shared = LocalArray::<u8, 2>::zeros();
+                shared.write(Array::full(1u32, 1, dev), 5);
+                let state =
+                    (LocalArray::<u32, 5>::zeros(), LocalArray::<f32, 2>::zeros(), shared, Array::from(0u32));
+                let (digits, zeros, shared, _) = Loop::new(state).mode(mode).run(
+                    |(.., i)| i.lt(&lane % 7),
+                    |(mut digits, zeros, shared, i)| {
+                        let seen = weights.read(&i % 3) + shared.read(1u32).cast::<u32>();
+                        digits.write(&i % 5, digits.read(&i % 5) + seen);
+                        (digits, zeros, shared, i + 1)
+                    },
+                );
+                let digits: Vec<Vec<u32>> =
+                    (0..5u32).map(|k| values(&digits.read(lane.full_like(k)))).collect();
+                let others = values(&(zeros.read(&lane % 2) + shared.read(&lane % 2).cast::<f32>()));
+                (digits, others)
+            });
+            for (k, digits) in got.0.iter().enumerate() {
+                let twin = |lane: u32| {
+                    (0..lane % 7).filter(|i| i % 5 == k as u32).map(|i| lane + i % 3 * 10 + 5).sum()
+                };
+                assert_eq!(*digits, (0..n as u32).map(twin).collect::<Vec<u32>>(), "{n} lanes, element {k}");
+            }
+            assert_eq!(got.1, (0..n).map(|lane| (lane % 2 * 5) as f32).collect::<Vec<_>>());
+        });
+    }
+}
+
+#[test]
+fn what_belongs_to_lanes_is_not_combined() {
+    on_each(|dev| {
+        let lane = Array::<u32>::arange(6, dev);
+        let other = Array::<u32>::arange(6, dev) * 3;
+        jit::sync(&other).expect("evaluation");
+        let run = |mode: Mode, body: &dyn Fn(&Array<u32>)| {
+            let trips = &lane % 3 + 1;
+            Loop::new((Array::from(0u32), lane.clone())).mode(mode).run(
+                |(i, _)| i.lt(&trips),
+                |(i, x)| {
+                    body(&x);
+                    (i + 1, x + 1)
+                },
+            )
+        };
+        type Body<'a> = (&'a str, &'a dyn Fn(&Array<u32>));
+        let bodies: [Body<'_>; 9] = [
+            ("sum", &|x| drop(x.sum())),
+            ("of what is computed from it", &|x| drop((&other + x).cast::<f32>().mean())),
+            ("gathered", &|x| drop(other.gather(x).reduce_max_blocks(2))),
+            ("closure", &|x| drop(x.argmin())),
+            ("of a loop", &|x| drop(while_loop(x.clone(), |x| x.lt(9), |x| x + 1).prod())),
+            ("scan", &|x| drop(x.prefix_sum())),
+            ("sort", &|x| drop((x * 2).sort())),
+            ("argsort", &|x| drop(x.argsort())),
+            ("compress", &|x| drop(x.gt(2).compress_padded())),
+        ];
+        for (name, body) in bodies {
+            for mode in MODES {
+                let (message, file, _) = panic_of(|| run(mode, body));
+                assert!(message.contains("outside of the"), "{name}, {mode:?}: {message}");
+                assert!(file.ends_with("evaluated.rs"), "{name}: {file}");
+            }
+        }
+        // What comes from outside may be reduced, also if the state starts from it.
+        let sums = both(|mode| {
+            let trips = &lane % 4;
+            let (_, x) = Loop::new((Array::from(0u32), lane.clone())).mode(mode).run(
+                |(i, _)| i.lt(&trips),
+                |(i, x)| (i + 1, x + lane.sum() + other.reduce_max() * trips.argmax()),
+            );
+            values(&x)
+        });
+        let expected = (0..6).map(|lane| lane + lane % 4 * (15 + 15 * 3));
+        assert_eq!(sums, expected.collect::<Vec<u32>>());
+    });
+}
+
+#[test]
+fn the_history_has_the_loops_names() {
+    for mode in MODES {
+        let dev = fresh();
+        let lane = Array::<u32>::arange(100, &dev);
+        let named = |name: &str| Loop::new(Array::full(0u32, 1, &dev)).name(name).mode(mode);
+        let trips = &lane % 3;
+        let one = named("one").run(|i| i.lt(&trips), |i| i + 1);
+        let two = named("two").run(|i| i.lt(&trips), |i| i + 2);
+        jit::sync(&(one, two)).expect("evaluation");
+        let unnamed = Loop::new(lane.clone()).mode(mode).run(|i| i.lt(&trips), |i| i + 2);
+        jit::sync(&unnamed).expect("evaluation");
+        let history = dev.kernel_history();
+        let names: Vec<_> = history.iter().map(|record| record.name.as_deref()).collect();
+        match mode {
+            Mode::Symbolic => assert_eq!(names, [Some("one, two"), None]),
+            Mode::Evaluated => {
+                assert!(names.contains(&Some("one")) && names.contains(&Some("two")), "{names:?}");
+                assert!(names.ends_with(&[None]), "{names:?}");
+            }
+        }
+        let mut timeline = Vec::new();
+        history.chrome_trace(&mut timeline).expect("memory takes it all");
+        assert!(String::from_utf8(timeline).expect("text").contains("two)\""));
+    }
 }
 
 #[test]

@@ -48,6 +48,7 @@ impl<'a> Emission<'a> {
             args: Vec::new(),
             by_lane: Vec::new(),
             literals: Vec::new(),
+            named: Vec::new(),
             in_finish: false,
         };
         for &(literal, memory) in &work.fills {
@@ -62,10 +63,10 @@ impl<'a> Emission<'a> {
         if with_finish {
             emitter.finish(&reductions, &work.finish);
         }
-        let Emitter { builder, args, by_lane, literals, .. } = emitter;
+        let Emitter { builder, args, by_lane, literals, named, .. } = emitter;
         let mut program = builder.finish(with_finish);
         program.segments = work.key.division.segments();
-        Stage { program, literals, args, by_lane, lanes: work.lanes, segment: work.segment }
+        Stage { program, literals, args, by_lane, lanes: work.lanes, segment: work.segment, named }
     }
 }
 
@@ -113,6 +114,8 @@ struct Emitter<'a> {
     /// Which of them are read or stored lane by lane.
     by_lane: Vec<bool>,
     literals: Vec<(Value, Constant)>,
+    /// Loops and switches, which may have names.
+    named: Vec<u32>,
     in_finish: bool,
 }
 
@@ -363,6 +366,9 @@ impl Emitter<'_> {
             .iter()
             .map(|&o| self.evaluated(self.graph.number(o)))
             .collect();
+        if matches!(node.op, Op::Loop | Op::Switch) {
+            self.named.push(self.graph.number(id));
+        }
         if node.op == Op::Switch {
             // The last block is for what has no other.
             self.check_switch(self.graph.number(id), arguments[0], region.scopes.len() as u64 - 1);

@@ -81,6 +81,8 @@ pub(crate) struct Stage {
     pub(crate) lanes: Option<u32>,
     /// A reduction whose division has the length of the program's segments; none where there is one segment.
     pub(crate) segment: Option<u32>,
+    /// The loops and switches that are part of it, some of which may have names.
+    pub(crate) named: Vec<u32>,
 }
 
 /// What a literal of a program is.

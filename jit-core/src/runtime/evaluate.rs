@@ -62,6 +62,7 @@ enum CachedStep {
         by_lane: Vec<bool>,
         lanes: Option<u32>,
         segment: Option<u32>,
+        named: Vec<u32>,
     },
     Across {
         number: u32,
@@ -94,6 +95,7 @@ struct LaunchData {
     lanes: u64,
     segment: u64,
     counts: Vec<u64>,
+    name: Option<Arc<str>>,
 }
 
 /// What planning found.
@@ -211,8 +213,8 @@ impl Planner {
                             |hole: &Hole| all.find(|(value, _)| *value == hole.value).map(|&(_, node)| node);
                         let literals = holes.iter().map(node).collect::<Option<_>>();
                         let literals = literals.expect("a hole is one of the stage's literals");
-                        let plan::Stage { args, by_lane, lanes, segment, .. } = *stage;
-                        CachedStep::Launch { kernel, literals, args, by_lane, lanes, segment }
+                        let plan::Stage { args, by_lane, lanes, segment, named, .. } = *stage;
+                        CachedStep::Launch { kernel, literals, args, by_lane, lanes, segment, named }
                     }
                 });
             }
@@ -257,7 +259,7 @@ impl Snapshot {
                     [*from, *to].into_iter().for_each(&mut leaf);
                     across.push(trace::across::builtin(node(*number), node(*operand).dtype));
                 }
-                CachedStep::Launch { literals, args, lanes, segment, .. } => {
+                CachedStep::Launch { literals, args, lanes, segment, named, .. } => {
                     let mut data = LaunchData {
                         literals: literals.iter().map(literal).collect(),
                         lanes: lanes.map_or(1, |n| node(n).size),
@@ -265,6 +267,7 @@ impl Snapshot {
                             .and_then(|n| trace.reduces(node(n)))
                             .map_or(0, |(_, division)| division.length()),
                         counts: Vec::new(),
+                        name: names(trace, named.iter().map(|&number| order[number as usize])),
                     };
                     for arg in args {
                         match *arg {
@@ -348,6 +351,7 @@ impl Snapshot {
                         compile_time: time,
                         submitted: shared.made.elapsed(),
                         mode: LoopMode::current(),
+                        name: trace::evaluated_name(),
                         stream: stream.number(),
                         run: run.clone(),
                     });
@@ -381,6 +385,7 @@ impl Snapshot {
                     effort = effort.saturating_add(launch_effort(outline, data.lanes));
                     last = Some((Arc::clone(entry), variant));
                     let mut outcome = Some((cache, time));
+                    let name = data.name.clone().or_else(trace::evaluated_name);
                     for Part { args, lanes, base } in
                         Part::all(shared.options.max_lanes, outline, args, by_lane, data.lanes)
                     {
@@ -389,6 +394,7 @@ impl Snapshot {
                         records.push(KernelRecord {
                             stream: stream.number(),
                             run: run.clone(),
+                            name: name.clone(),
                             ..record(device, entry.number, outline, &args, lanes, cache, time)
                         });
                         let kernel = Arc::clone(&loaded.kernel);
@@ -453,6 +459,17 @@ impl Snapshot {
     }
 }
 
+/// The names of these nodes, each once.
+fn names(trace: &Trace, nodes: impl Iterator<Item = NodeId>) -> Option<Arc<str>> {
+    let mut names: SmallVec<[&str; 2]> = SmallVec::new();
+    for name in nodes.filter_map(|id| trace.label(id)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    (!names.is_empty()).then(|| names.join(", ").into())
+}
+
 /// What new memory is filled with where that is asked for: no plausible value of any type.
 const POISON: u8 = 0xc7;
 
@@ -485,6 +502,7 @@ fn record(
         kernel,
         backend: device.kind(),
         mode: LoopMode::current(),
+        name: None,
         lanes,
         ops: outline.instructions as usize,
         inputs: memories.clone().filter(|(p, _)| reads(p.kind)).count(),

@@ -28,8 +28,11 @@ pub struct KernelRecord {
     pub kernel: u64,
     /// The backend.
     pub backend: DeviceKind,
-    /// Whether a loop in evaluated mode asked for it, iteration by iteration.
+    /// Whether a loop or switch in evaluated mode asked for it, part by part.
     pub mode: LoopMode,
+    /// The names of the loops and switches that are part of it, or else of the innermost named loop or switch in evaluated
+    /// mode that asked for it.
+    pub name: Option<Arc<str>>,
     /// Number of lanes.
     pub lanes: u64,
     /// Number of instructions of the program as compiled.
@@ -115,7 +118,10 @@ impl KernelHistory {
             events.track(stream + 1, &format!("stream {stream}"))?;
         }
         for record in &self.0 {
-            let name = format!("kernel {}", record.kernel);
+            let name = match &record.name {
+                Some(name) => format!("kernel {} ({name})", record.kernel),
+                None => format!("kernel {}", record.kernel),
+            };
             let cache = match &record.cache {
                 CacheOutcome::Hit => "hit".to_owned(),
                 CacheOutcome::Disk => "disk".to_owned(),

@@ -95,6 +95,7 @@ impl Var {
     #[track_caller]
     fn across(&self, op: Op, dtype: DType, size: Option<u64>, payload: u64) -> Var {
         let at = Location::caller();
+        super::evaluated::forbid_own(op.name(), &[self]);
         let Some(device) = self.device() else {
             // The only element of a literal that no device has: what it gives is a literal as well.
             let (builtin, number) = of(op, dtype, payload, self.dtype());

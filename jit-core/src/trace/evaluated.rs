@@ -11,10 +11,12 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::panic::Location;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Var;
+use super::region::outside_regions;
+use super::{NodeId, Trace, Var};
 use crate::dtype::DType;
 use crate::op::Op;
 use crate::runtime::Device;
@@ -50,9 +52,18 @@ pub struct ActiveLanes {
     pub with_effects: Option<Var>,
 }
 
+/// An evaluated loop of a thread.
+struct OpenLoop {
+    device: Device,
+    lanes: ActiveLanes,
+    name: Option<Arc<str>>,
+    /// What each of its lanes has for itself.
+    state: Vec<Var>,
+}
+
 thread_local! {
     /// The evaluated loops of this thread, outermost first.
-    static OPEN: RefCell<Vec<(Device, ActiveLanes)>> = const { RefCell::new(Vec::new()) };
+    static OPEN: RefCell<Vec<OpenLoop>> = const { RefCell::new(Vec::new()) };
 }
 
 /// An open evaluated loop; it ends when this is dropped. Loops end in the order opposite to that in which they began.
@@ -64,24 +75,31 @@ pub struct EvaluatedLoop {
 }
 
 impl EvaluatedLoop {
-    /// Begins a loop with so many lanes.
+    /// Begins a loop (or something else, of which `what` speaks) with so many lanes.
     ///
     /// # Panics
     /// Inside a region.
     #[track_caller]
-    pub fn begin(device: Device, width: u64) -> EvaluatedLoop {
-        super::region::forbid("a loop in evaluated mode");
+    pub fn begin(device: Device, what: &str, name: Option<&str>, width: u64) -> EvaluatedLoop {
+        super::region::forbid(&format!("{what} in evaluated mode"));
         let lanes = ActiveLanes { full: width, width, indices: None, with_effects: None };
         OPEN.with_borrow_mut(|open| {
-            open.push((device, lanes));
+            open.push(OpenLoop { device, lanes, name: name.map(Arc::from), state: Vec::new() });
             EvaluatedLoop { depth: open.len(), thread: std::marker::PhantomData }
         })
     }
 
     /// The lanes that are left.
     pub fn set_lanes(&self, lanes: ActiveLanes) {
-        let old = OPEN.with_borrow_mut(|open| std::mem::replace(&mut open[self.depth - 1].1, lanes));
+        let old = OPEN.with_borrow_mut(|open| std::mem::replace(&mut open[self.depth - 1].lanes, lanes));
         // Its arrays end outside of the borrow.
+        drop(old);
+    }
+
+    /// What each lane has for itself from here on: no reduction may combine it, nor what is computed from it.
+    pub fn set_state(&self, state: &[Var]) {
+        let state = state.to_vec();
+        let old = OPEN.with_borrow_mut(|open| std::mem::replace(&mut open[self.depth - 1].state, state));
         drop(old);
     }
 
@@ -89,7 +107,7 @@ impl EvaluatedLoop {
     /// open loop was at first could be taken for one of them.
     pub fn companion_width(&self) -> u64 {
         OPEN.with_borrow(|open| {
-            (2..).find(|width| open.iter().all(|(_, lanes)| lanes.full != *width)).expect("some number")
+            (2..).find(|width| open.iter().all(|other| other.lanes.full != *width)).expect("some number")
         })
     }
 
@@ -100,14 +118,7 @@ impl EvaluatedLoop {
 
     /// Runs a closure as if no evaluated loop were open.
     pub fn paused<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Resume(Vec<(Device, ActiveLanes)>);
-        impl Drop for Resume {
-            fn drop(&mut self) {
-                OPEN.set(std::mem::take(&mut self.0));
-            }
-        }
-        let _resume = Resume(OPEN.take());
-        f()
+        paused(f)
     }
 }
 
@@ -122,9 +133,75 @@ impl Drop for EvaluatedLoop {
 /// another device than theirs.
 pub fn evaluated_lanes(device: Device) -> Option<(u64, Option<Var>)> {
     OPEN.with_borrow(|open| {
-        let (_, lanes) = open.last().filter(|(own, _)| *own == device)?;
+        let OpenLoop { lanes, .. } = open.last().filter(|innermost| innermost.device == device)?;
         Some((lanes.width, lanes.with_effects.clone()))
     })
+}
+
+fn paused<R>(f: impl FnOnce() -> R) -> R {
+    struct Resume(Vec<OpenLoop>);
+    impl Drop for Resume {
+        fn drop(&mut self) {
+            OPEN.set(std::mem::take(&mut self.0));
+        }
+    }
+    let _resume = Resume(OPEN.take());
+    f()
+}
+
+/// The name of the innermost evaluated loop of this thread that has one.
+pub(crate) fn evaluated_name() -> Option<Arc<str>> {
+    OPEN.with_borrow(|open| open.iter().rev().find_map(|innermost| innermost.name.clone()))
+}
+
+/// Panics if one of these arrays is computed from what each lane of an evaluated loop has for itself, as in a symbolic loop.
+/// What came to be in memory meanwhile counts as an array like any other.
+#[track_caller]
+pub(super) fn forbid_own(what: &str, arrays: &[&Var]) {
+    if !is_open() {
+        return;
+    }
+    let Some(device) = arrays.iter().find_map(|array| array.device()) else { return };
+    let own: Vec<Var> = OPEN.with_borrow(|open| {
+        let ours = open.iter().filter(|other| other.device == device);
+        ours.flat_map(|other| other.state.iter().chain(&other.lanes.indices)).cloned().collect()
+    });
+    let depends = device.with_trace(|t| {
+        let own: Vec<NodeId> = own.iter().filter(|var| var.device().is_some()).map(Var::id).collect();
+        let own: Vec<NodeId> = own.into_iter().filter(|&id| !t.node(id).is_literal()).collect();
+        let of = arrays.iter().filter(|array| array.device().is_some()).map(|array| array.id());
+        t.depends(of.collect(), &own)
+    });
+    if depends {
+        panic!(
+            "`{what}` combines lanes, but its operand belongs to the lanes of a loop in evaluated mode; reduce outside of the loop, or let lanes write to a `Buffer`"
+        );
+    }
+}
+
+impl Trace {
+    /// Whether nodes are computed from others, other than through memory.
+    fn depends(&mut self, mut stack: Vec<NodeId>, others: &[NodeId]) -> bool {
+        let stamp = self.new_stamp();
+        while let Some(id) = stack.pop() {
+            if others.contains(&id) {
+                return true;
+            }
+            let node = self.slab.get_mut(id);
+            if std::mem::replace(&mut node.stamp, stamp) == stamp {
+                continue;
+            }
+            let node = self.node(id);
+            match node.op {
+                Op::Version => {}
+                Op::Loop | Op::If | Op::Switch | Op::Reduce => {
+                    stack.extend(&self.scopes.region(node.payload).operands);
+                }
+                _ => stack.extend(node.operands()),
+            }
+        }
+        false
+    }
 }
 
 /// Whether an evaluated loop is open on this thread.
@@ -150,16 +227,22 @@ pub(super) fn at_active_lanes(array: &Var) -> Option<Var> {
     let device = array.device()?;
     let size = array.size();
     let open: Vec<ActiveLanes> = OPEN.with_borrow(|open| {
-        open.iter().filter(|(other, _)| *other == device).map(|(_, lanes)| lanes.clone()).collect()
+        open.iter().filter(|other| other.device == device).map(|other| other.lanes.clone()).collect()
     });
-    if size == 1 || array.local_len().is_some() || open.last().is_none_or(|innermost| innermost.width == size)
-    {
+    if size == 1 || open.last().is_none_or(|innermost| innermost.width == size) {
         return None;
     }
+    let local = array.local_len();
     let start = open.iter().rposition(|lanes| lanes.full == size && lanes.width != size)?;
     let mut seen = array.clone();
     for indices in open[start..].iter().filter_map(|lanes| lanes.indices.as_ref()) {
-        seen = seen.gather(indices, None);
+        seen = match local {
+            // The array belongs to the top level, though a region may be open where it is first needed.
+            Some(len) => {
+                outside_regions(|| paused(|| seen.flattened(device).unflattened(device, len, indices)))
+            }
+            None => seen.gather(indices, None),
+        };
     }
     Some(seen)
 }

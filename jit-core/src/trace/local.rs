@@ -7,8 +7,11 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::var::{bind_all, mixed, unbind_all};
-use super::{At, Key, Misuse, Node, NodeId, ScopeKind, Trace, Var, check_index_types, region};
+use super::region::{lane_index, while_loop};
+use super::var::{bind_all, mixed, or_panic, unbind_all};
+use super::{
+    At, BufferVar, Key, Misuse, Node, NodeId, ScopeKind, Trace, Var, check_index_types, evaluated, region,
+};
 use crate::dtype::DType;
 use crate::op::Op;
 use crate::runtime::Device;
@@ -36,18 +39,81 @@ impl Var {
     }
 }
 
+/// Copies of local arrays, element by element. Not for regions.
+impl Var {
+    /// The elements of a local array as an array of all of them, where those of a lane stand together.
+    pub fn flattened(&self, device: Device) -> Var {
+        let len = self.local_len().expect("a local array");
+        let flat = BufferVar::zeros(device, self.dtype(), self.size() * u64::from(len));
+        for_each_element(device, len, None, |element, _| {
+            let at = position(&lane_index(device), len, element);
+            flat.scatter(Op::Scatter, &self.local_read(element, None, device), &at, None);
+            None
+        });
+        flat.value()
+    }
+
+    /// The local array of `len` elements whose lanes are those at such positions of an array as
+    /// [`flattened`](Self::flattened) gives it.
+    pub fn unflattened(&self, device: Device, len: u32, lanes: &Var) -> Var {
+        let zeros = Var::local_zeros(self.dtype(), len as usize);
+        let lanes = Var::apply(Op::Cast, DType::U64, &[lanes]);
+        for_each_element(device, len, Some(zeros), |element, local| {
+            let value = self.gather(&position(&lanes, len, element), None);
+            local.map(|local| local.local_write(&value, element, None, device))
+        })
+        .expect("the array that was given")
+    }
+}
+
+/// Where an element of a lane stands among those of all.
+fn position(lane: &Var, len: u32, element: &Var) -> Var {
+    Var::apply(Op::MulAdd, DType::U64, &[lane, &Var::literal(DType::U64, u64::from(len)), element])
+}
+
+/// A loop over the numbers below `len`, with a local array as its state or none; gives its last state.
+fn for_each_element(
+    device: Device,
+    len: u32,
+    array: Option<Var>,
+    body: impl FnOnce(&Var, Option<&Var>) -> Option<Var>,
+) -> Option<Var> {
+    let number = |n: u64| Var::literal(DType::U64, n);
+    let state: Vec<Var> = [number(0)].into_iter().chain(array).collect();
+    let last = while_loop(
+        device,
+        &state,
+        |state| Var::apply(Op::Lt, DType::Bool, &[&state[0], &number(u64::from(len))]),
+        |state| {
+            let array = body(&state[0], state.get(1));
+            [Var::apply(Op::Add, DType::U64, &[&state[0], &number(1)])].into_iter().chain(array).collect()
+        },
+    );
+    last.into_iter().nth(1)
+}
+
 #[track_caller]
 fn local_op(op: Op, operands: &[&Var], device: Device, at: At) -> Var {
     if let Some(other) = operands.iter().filter_map(|var| var.device()).find(|&d| d != device) {
         mixed(op.name(), device, other);
     }
     let current = region::enclosing(device, op.name());
-    Var::made(device, |t| {
+    let made = device.with_trace(|t| {
         let ids = bind_all(t, operands, at);
         let id = t.local_op(current, op, &ids, at);
         unbind_all(t, operands, &ids);
-        id
-    })
+        id.map(|id| t.hand_out(id))
+    });
+    match made {
+        Ok(var) => var,
+        Err(misuse) => match evaluated::operands_at_active_lanes(operands) {
+            Some(seen) => {
+                let seen: SmallVec<[&Var; 4]> = seen.iter().map(|operand| &**operand).collect();
+                local_op(op, &seen, device, at)
+            }
+            None => or_panic(Err(misuse)),
+        },
+    }
 }
 
 impl Trace {

@@ -40,6 +40,7 @@ use slotmap::{Key as _, KeyData, SlotMap, new_key_type};
 
 pub use buffer::BufferVar;
 pub use eval::{eval, eval_on, graphviz};
+pub(crate) use evaluated::evaluated_name;
 pub use evaluated::{ActiveLanes, EvaluatedLoop, LoopMode, evaluated_lanes};
 pub(crate) use fold::fold;
 pub(crate) use handles::Anchor;

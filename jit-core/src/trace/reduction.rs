@@ -309,6 +309,7 @@ impl Var {
         let at = Location::caller();
         let combine = op.combine().filter(|_| op.class() == Class::Reduce);
         let combine = combine.unwrap_or_else(|| panic!("`{}` is no reduction by an op", op.name()));
+        super::evaluated::forbid_own(op.name(), &[self]);
         let Some(device) = self.device() else {
             refuse_zeros(op, &[self]);
             or_panic(op.result_type(&[self.dtype()], self.dtype()).map_err(Misuse::new));
@@ -352,6 +353,7 @@ pub fn checked_reduction(
     let at = Location::caller();
     enclosing(device, "reduce");
     let refs: Vec<&Var> = states.iter().chain(identity).collect();
+    super::evaluated::forbid_own(reducing.name, &refs);
     let bound = Bound::new(device, &refs, at);
     let (own, ones) = bound.ids.split_at(states.len());
     let types: Vec<DType> = states.iter().map(Var::dtype).collect();

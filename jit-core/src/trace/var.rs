@@ -337,6 +337,31 @@ impl Var {
         }
     }
 
+    /// Names the loop or switch that this is a result of in the history of kernels; nothing if it is no result of any.
+    pub fn set_region_name(&self, name: &str) {
+        if let Some(device) = self.device() {
+            device.with_trace(|t| {
+                let node = t.node(self.id());
+                if node.op == Op::Result {
+                    let of = node.operands[0];
+                    t.set_label(of, name);
+                }
+            });
+        }
+    }
+
+    /// The same elements, as a value that is no other expression of the program.
+    #[track_caller]
+    pub fn distinct(&self) -> Var {
+        let at = Location::caller();
+        match self.device() {
+            Some(device) if self.local_len().is_none() => {
+                Var::made(device, |t| Ok(t.spread(self.id(), t.node(self.id()).size, at)))
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// What is still to be computed for it, as text.
     pub fn trace(&self) -> String {
         match self.device() {
