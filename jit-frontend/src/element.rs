@@ -21,7 +21,7 @@ pub trait Int: Num + Bits {}
 pub trait Bits: Element + sealed::Sealed {}
 
 /// A floating-point number: f16, f32, f64.
-pub trait Float: Signed {
+pub trait Float: Signed + crate::Texel<Value = Self> {
     /// The nearest value.
     fn from_f64(value: f64) -> Self {
         Self::from_bits(scalar::cast(DType::F64, Self::DTYPE, value.to_bits()))

@@ -129,7 +129,7 @@ pub use registry::Registry;
 pub use rng::Pcg32;
 pub use stream::Stream;
 pub use switch::switch;
-pub use texture::{Filter, Texture1, Texture2, Texture3, Wrap};
+pub use texture::{Filter, Texel, Texture1, Texture2, Texture3, Wrap};
 pub use traverse::Traverse;
 pub use tree::{eval, gather, graphviz, scatter, select, sync};
 pub use vector::{Vec2, Vec3, Vec4};

@@ -1,9 +1,45 @@
 //! Textures: pictures of texels that are read at coordinates between 0 and 1.
 
-use crate::element::{DType, Float};
+use half::f16;
+
+use crate::element::{DType, Element, Float};
 use jit_core::error::Error;
 
 use crate::{Array, Vec2, Vec3};
+
+/// What texels are made of: floats, or bytes and 16-bit numbers that stand for 0 to 1.
+pub trait Texel: Element + sealed::Sealed {
+    /// What a texture of them gives.
+    type Value: Float;
+
+    /// What stands for 1.
+    #[doc(hidden)]
+    const ONE: Self::Value;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! texels {
+    ($($ty:ty: $value:ty, $one:expr;)*) => {$(
+        impl sealed::Sealed for $ty {}
+
+        impl Texel for $ty {
+            type Value = $value;
+
+            const ONE: $value = $one;
+        }
+    )*};
+}
+
+texels! {
+    f16: f16, f16::ONE;
+    f32: f32, 1.0;
+    f64: f64, 1.0;
+    u8: f32, 255.0;
+    u16: f32, 65_535.0;
+}
 
 /// What lies between the centres of texels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -27,7 +63,7 @@ pub enum Wrap {
 
 /// Texels along up to three axes, the first one innermost but for the channels.
 #[derive(Clone, Debug)]
-struct Texels<T: Float> {
+struct Texels<T: Texel> {
     data: Array<T>,
     extents: Vec<usize>,
     channels: usize,
@@ -42,7 +78,7 @@ struct Site<T: Float> {
     high: Option<(Array<i32>, Array<T>)>,
 }
 
-impl<T: Float> Texels<T> {
+impl<T: Texel> Texels<T> {
     fn new(
         extents: &[usize],
         channels: usize,
@@ -80,18 +116,24 @@ impl<T: Float> Texels<T> {
     }
 
     #[track_caller]
-    fn eval<U: Float>(&self, coordinates: &[&Array<U>]) -> Vec<Array<T>> {
+    fn eval<U: Float>(&self, coordinates: &[&Array<U>]) -> Vec<Array<T::Value>> {
         let axes = coordinates.iter().zip(&self.extents);
-        let sites: Vec<Site<T>> = axes.map(|(at, &extent)| self.site(at, extent)).collect();
-        self.along(&sites, None)
+        let sites: Vec<Site<T::Value>> = axes.map(|(at, &extent)| self.site(at, extent)).collect();
+        let mut channels = self.along(&sites, None);
+        if T::DTYPE != T::Value::DTYPE {
+            for channel in &mut channels {
+                *channel = &*channel / Array::from(T::ONE);
+            }
+        }
+        channels
     }
 
     /// The channels at the sites of the axes that are left; `outer` is the number of the line, plane or texel chosen so far.
     #[track_caller]
-    fn along(&self, sites: &[Site<T>], outer: Option<&Array<i32>>) -> Vec<Array<T>> {
+    fn along(&self, sites: &[Site<T::Value>], outer: Option<&Array<i32>>) -> Vec<Array<T::Value>> {
         let Some((site, rest)) = sites.split_last() else {
             let first = outer.expect("a texture has an axis") * self.channels as i32;
-            return (0..self.channels).map(|k| self.data.gather(&first + k as i32)).collect();
+            return (0..self.channels).map(|k| self.data.gather(&first + k as i32).cast()).collect();
         };
         let extent = self.extents[rest.len()] as i32;
         let inner = |at: &Array<i32>| match outer {
@@ -105,7 +147,7 @@ impl<T: Float> Texels<T> {
     }
 
     #[track_caller]
-    fn site<U: Float>(&self, at: &Array<U>, extent: usize) -> Site<T> {
+    fn site<U: Float>(&self, at: &Array<U>, extent: usize) -> Site<T::Value> {
         let lit = |value: f64| Array::from(U::from_f64(value));
         let (zero, one, count) = (lit(0.0), lit(1.0), lit(extent as f64));
         let last = lit(extent as f64 - 1.0);
@@ -130,7 +172,7 @@ impl<T: Float> Texels<T> {
             at = at.max(&zero).min(&last);
         }
         let floor = at.floor();
-        let weight = (at - &floor).cast::<T>();
+        let weight = (at - &floor).cast();
         let low = floor.cast::<i32>();
         let high = &low + 1;
         let extent = extent as i32;
@@ -147,12 +189,14 @@ macro_rules! textures {
         #[doc = $doc]
         ///
         /// The centre of texel `i` of `n` lies at `(i + 0.5) / n`. Channels lie next to one another, then texels along the first
-        /// axis, then the others. Arithmetic on coordinates is that of their own type, interpolation that of the texels:
-        /// [`lerp`](Array::lerp) by a weight converted to it. A NaN is taken as 0. May be read in loops and branches.
+        /// axis, then the others. Texels are floats, or `u8` or `u16` that stand for 0 to 1: these stay in memory as they are,
+        /// are interpolated as f32, and then divided by 255 or 65,535. Arithmetic on coordinates is that of their own type,
+        /// interpolation that of the texels: [`lerp`](Array::lerp) by a weight converted to it. A NaN is taken as 0. May be read
+        /// in loops and branches.
         #[derive(Clone, Debug)]
-        pub struct $name<T: Float>(Texels<T>);
+        pub struct $name<T: Texel>(Texels<T>);
 
-        impl<T: Float> $name<T> {
+        impl<T: Texel> $name<T> {
             /// A texture of that many texels along each axis, of `channels` elements each.
             ///
             /// # Errors
@@ -172,7 +216,7 @@ macro_rules! textures {
             /// # Panics
             /// If sizes or devices do not fit.
             #[track_caller]
-            pub fn eval<U: Float>(&self, $coordinate: &$at) -> Vec<Array<T>> {
+            pub fn eval<U: Float>(&self, $coordinate: &$at) -> Vec<Array<T::Value>> {
                 self.0.eval(&[$($axis),*])
             }
 
@@ -181,10 +225,10 @@ macro_rules! textures {
             /// # Panics
             /// If sizes or devices do not fit.
             #[track_caller]
-            pub fn eval_masked<U: Float>(&self, at: &$at, mask: &crate::Mask) -> Vec<Array<T>> {
+            pub fn eval_masked<U: Float>(&self, at: &$at, mask: &crate::Mask) -> Vec<Array<T::Value>> {
                 let mut channels = self.eval(at);
                 for channel in &mut channels {
-                    *channel = mask.select(&*channel, T::default());
+                    *channel = mask.select(&*channel, T::Value::default());
                 }
                 channels
             }

@@ -146,6 +146,37 @@ fn lines_and_volumes() {
 }
 
 #[test]
+fn bytes_and_16_bit_numbers_stand_for_0_to_1() {
+    on_each(|dev| {
+        let coordinates: Vec<f32> = (0..256).map(|k| (k as f32 + 0.5) / 256.0).collect();
+        let at = Vec2::new(Array::from_slice(&coordinates, dev).expect("memory"), Array::from(0.5));
+        let bytes: Vec<u8> = (0..=255).collect();
+        let data = Array::from_slice(&bytes, dev).expect("memory");
+        for filter in [Filter::Nearest, Filter::Linear] {
+            let mut texture = Texture2::from_data(256, 1, 1, &data, filter, Wrap::Clamp).expect("it fits");
+            let expected: Vec<f32> = bytes.iter().map(|&b| f32::from(b) / 255.0).collect();
+            assert_eq!(values(&texture.eval(&at)[0]), expected, "{filter:?}");
+            assert_eq!(values(texture.data())[7], 7);
+            texture.set_data(&Array::full(255u8, 256, dev)).expect("it fits");
+            assert_eq!(values(&texture.eval(&at)[0]), [1.0; 256]);
+        }
+        // Between texels of four channels, as pictures have them.
+        let rgba = Array::from_slice(&[0u8, 51, 255, 255, 102, 51, 0, 255], dev).expect("memory");
+        let texture = Texture2::from_data(2, 1, 4, &rgba, Filter::Linear, Wrap::Clamp).expect("it fits");
+        let channels = texture.eval(&Vec2::new(Array::full(0.5f32, 1, dev), Array::from(0.5)));
+        let channels: Vec<f32> = channels.iter().map(|channel| values(channel)[0]).collect();
+        assert_eq!(channels, [51.0 / 255.0, 51.0 / 255.0, 0.5, 1.0]);
+        let mask = Mask::from_slice(&[false], dev).expect("memory");
+        let masked = texture.eval_masked(&Vec2::new(Array::full(0.5f32, 1, dev), Array::from(0.5)), &mask);
+        assert_eq!(values(&masked[3]), [0.0]);
+        let depths = Array::from_slice(&[0u16, 65_535, 13_107], dev).expect("memory");
+        let line = Texture1::from_data(3, 1, &depths, Filter::Nearest, Wrap::Repeat).expect("it fits");
+        let at = Array::from_slice(&[0.1f64, 0.5, 0.9, 1.5], dev).expect("memory");
+        assert_eq!(values(&line.eval(&at)[0]), [0.0f32, 1.0, 0.2, 1.0]);
+    });
+}
+
+#[test]
 fn wrong_numbers_of_elements_are_errors() {
     let data = Array::<f32>::zeros(11, &Device::interpreter());
     let made = Texture2::from_data(2, 2, 3, &data, Filter::Linear, Wrap::Clamp);
