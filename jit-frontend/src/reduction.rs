@@ -1,6 +1,6 @@
 //! Reductions by closures: a state of any arrays, what makes a lane's state, and how two states become one.
 
-use jit_core::trace::{Division, Reducing, checked_reduction};
+use jit_core::trace::{Division, Reducing, Var, checked_reduction};
 
 use crate::control::{default_device, same_structure};
 use crate::element::Element;
@@ -32,6 +32,9 @@ use crate::{Array, Buffer, Traverse};
 ///
 /// What combines must be associative and commutative, at least as far as rounding goes: elements meet in the order of all
 /// reductions, which is the same everywhere but is not that of their indices. And the identity must change no state.
+///
+/// It runs on the device of state and identity; where both are literals alone on that which [`while_loop`](crate::while_loop())
+/// takes for such.
 pub fn reduce<I: Traverse>(inputs: &I) -> Reduce<I> {
     Reduce { state: with_arrays(inputs, Leaves::of(inputs).arrays), division: Division::ALL }
 }
@@ -51,7 +54,8 @@ impl<S: Traverse> Reduce<S> {
     }
 
     /// Says how two states become one, and which state changes no other. `combine` runs once, on placeholders. It may only
-    /// compute, and use from outside only arrays of size 1.
+    /// compute, and use from outside only arrays of size 1: to choose there is [`select`](crate::select()), but no loops,
+    /// branches or switches.
     pub fn combine<C: FnOnce(S, S) -> S>(self, identity: S, combine: C) -> Combined<S, C> {
         Combined { state: self.state, identity, combine, division: self.division }
     }
@@ -73,7 +77,17 @@ impl<S: Traverse, C: FnOnce(S, S) -> S> Combined<S, C> {
         Combined { division: Division::rows(n as u64), ..self }
     }
 
-    /// Reduces each column of row-major matrices with `cols` columns by itself.
+    /// Reduces each row of a row-major matrix with `cols` columns by itself.
+    ///
+    /// # Panics
+    /// If the elements are not whole rows.
+    #[track_caller]
+    pub fn rows(self, cols: usize) -> Combined<S, C> {
+        let division = rows_of(&self.state, cols);
+        Combined { division, ..self }
+    }
+
+    /// Reduces each column of a row-major matrix with `cols` columns by itself.
     pub fn cols(self, cols: usize) -> Combined<S, C> {
         Combined { division: Division::columns(cols as u64), ..self }
     }
@@ -174,7 +188,21 @@ impl<M, S: Traverse, C: Fn(S, S) -> S, F> Reduction<M, S, C, F> {
         self.run(inputs, Division::rows(n as u64))
     }
 
-    /// The result for each column of row-major matrices with `cols` columns.
+    /// The result for each row of a row-major matrix with `cols` columns.
+    ///
+    /// # Panics
+    /// As [`Combined::finish`], and if the elements are not whole rows.
+    #[track_caller]
+    pub fn rows<I: Traverse, R>(&self, inputs: &I, cols: usize) -> R
+    where
+        M: Fn(I) -> S,
+        F: Fn(S) -> R,
+    {
+        let state = reduce(inputs).map(&self.map).state;
+        self.reduced(&state, rows_of(&state, cols))
+    }
+
+    /// The result for each column of a row-major matrix with `cols` columns.
     ///
     /// # Panics
     /// As [`Combined::finish`].
@@ -193,9 +221,28 @@ impl<M, S: Traverse, C: Fn(S, S) -> S, F> Reduction<M, S, C, F> {
         M: Fn(I) -> S,
         F: Fn(S) -> R,
     {
-        let state = reduce(inputs).map(&self.map).state;
-        (self.finish)(reduced_by(&state, &self.identity, division, Reduced::named("reduce"), &self.combine))
+        self.reduced(&reduce(inputs).map(&self.map).state, division)
     }
+
+    #[track_caller]
+    fn reduced<R>(&self, state: &S, division: Division) -> R
+    where
+        F: Fn(S) -> R,
+    {
+        (self.finish)(reduced_by(state, &self.identity, division, Reduced::named("reduce"), &self.combine))
+    }
+}
+
+/// The division of a state's elements into the rows of a matrix with so many columns.
+#[track_caller]
+fn rows_of<S: Traverse>(state: &S, cols: usize) -> Division {
+    let sizes = Leaves::of(state).arrays.iter().map(Var::size).collect::<Vec<_>>();
+    let size = sizes.into_iter().find(|&size| size != 1).unwrap_or(1);
+    assert!(
+        cols > 0 && size.is_multiple_of(cols as u64),
+        "a matrix of {cols} columns is not made of {size} elements"
+    );
+    Division::rows(cols as u64)
 }
 
 /// How a reduction is spoken of.

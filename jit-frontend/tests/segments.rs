@@ -152,6 +152,55 @@ fn misuse_says_what_to_do() {
 }
 
 #[test]
+fn rows_and_choices_of_closures() {
+    on_each(|dev| {
+        // Of each row the value with the largest weight, and the first of several such.
+        let (rows, cols) = (7u32, 300u32);
+        let weight = |i: u32| i * 37 % 101;
+        let i = Array::<u32>::arange((rows * cols) as usize, dev);
+        let w = &i * 37 % 101;
+        let none = (Array::from(0u32), Array::from(u32::MAX));
+        let better = |(w, i): (Array<u32>, Array<u32>), (v, k): (Array<u32>, Array<u32>)| {
+            let second = v.gt(&w) | (v.eq(&w) & k.lt(&i));
+            jit::select(&second, (v, k), (w, i))
+        };
+        let best = jit::reduce(&(w.clone(), i.clone())).combine(none.clone(), better).rows(cols as usize);
+        let (_, found) = best.value();
+        let first = |row: u32| {
+            let of_row = (row * cols)..((row + 1) * cols);
+            of_row.clone().rev().max_by_key(|&i| weight(i)).expect("a column")
+        };
+        assert_eq!(values(&found), (0..rows).map(first).collect::<Vec<_>>());
+        let reduction = jit::Reduction::new(|s| s, none, better, |(w, _)| w);
+        let largest = |row: u32| weight(first(row));
+        assert_eq!(
+            values(&reduction.rows(&(w, i.clone()), cols as usize)),
+            (0..rows).map(largest).collect::<Vec<_>>()
+        );
+        // A choice among numbers, and mathematics, whose lowered form has branches of its own.
+        let x = i.cast::<f32>() / 1000.0;
+        let apart = |a: Array<f32>, b: Array<f32>| a.gt(&b).select(&a, &b).sin().asin();
+        let most = jit::reduce(&x)
+            .map(|x| x.min(1.5))
+            .combine(f32::NEG_INFINITY.into(), |a, b| a.gt(&b).select(&a, b));
+        assert_eq!(values(&most.rows(cols as usize).value())[..2], [0.299, 0.599]);
+        let mathematical =
+            jit::reduce(&x).map(|x| x.min(1.0)).combine(0.0.into(), apart).rows(cols as usize).value();
+        for (row, got) in values(&mathematical).into_iter().enumerate() {
+            let exact = ((row as f32 + 1.0) * 0.3 - 0.001).min(1.0);
+            assert!((got - exact).abs() < 1e-4, "row {row}: {got}");
+        }
+        let (message, file, line) =
+            panic_of(|| jit::reduce(&x).combine(0.0.into(), |a, b| a + b).rows(11).value());
+        assert!(message.contains("a matrix of 11 columns is not made of 2100 elements"), "{message}");
+        assert!(file.ends_with("segments.rs") && line == line!() - 2, "{file}:{line}");
+        let branching = |a: Array<f32>, b: Array<f32>| if_else(&a.gt(&b), (a, b), |(a, _)| a, |(_, b)| b);
+        let (message, ..) = panic_of(|| jit::reduce(&x).combine(0.0.into(), branching).value());
+        assert!(message.contains("if") && message.contains("inside a reduction"), "{message}");
+    });
+}
+
+#[test]
 fn closures_reduce_states() {
     on_each(|dev| {
         let x = Array::from_vec((0..3000).map(|i| ((i * 37) % 1001) as f32 - 500.0).collect(), dev)
