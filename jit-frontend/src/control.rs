@@ -20,7 +20,8 @@ use crate::{Array, Device, Mask, Traverse, evaluated};
 /// closures are `Fn`), [`Buffer`](crate::Buffer)s in the state or captured may be written.
 ///
 /// The loop runs on the device of the state. A state of literals alone adopts the device of the innermost loop or branch that is
-/// open on this thread, else [`Device::from_env`]; where that is the wrong one, start from `Array::full(value, 1, &device)`.
+/// open on this thread, else [`Device::from_env`]; where that is the wrong one, as it is if the closures capture arrays of
+/// another device, start from `Array::full(value, 1, &device)`.
 ///
 /// ```
 /// # use jit_frontend as jit;

@@ -107,6 +107,10 @@ impl Device {
     /// The device that the environment variable `JIT_DEVICE` names: `cpu`, `cuda:N` or `interp`. Unset: `cuda:0` if it
     /// works, else `cpu`, else `interp`.
     ///
+    /// This is also where loops, branches, switches, reductions by closures, local arrays, prints and `compress` of literals alone
+    /// run, outside of any loop or branch. A literal knows no device, and neither does a closure that captures arrays: where
+    /// these live on another device, it panics. Start from `Array::full(value, 1, &device)` there.
+    ///
     /// # Errors
     /// [`Error::NoDevice`] for one that is not there; [`Error::Config`] for any other value.
     pub fn from_env() -> Result<Device, Error> {
