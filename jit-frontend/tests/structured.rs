@@ -175,21 +175,27 @@ fn loops_carry_structures() {
     });
 }
 
-/// The values that the tests of Mitsuba 3 expect of `sample_tea_float32`: the upper 23 bits of the second number.
+/// The values that the tests of Mitsuba 3 expect of `sample_tea_float32`, the upper 23 bits of the second number, and of
+/// `sample_tea_float64`, the upper 52 bits of both with the second one in front.
 #[test]
 fn tea_mixes_as_published() {
-    const EXPECTED: [(u32, u32, f32); 6] = [
-        (1, 1, 0.542_473_1),
-        (1, 2, 0.507_990_5),
-        (1, 3, 0.417_196_15),
-        (1, 4, 0.008_385_42),
-        (1, 5, 0.808_552_86),
-        (2, 1, 0.693_987_97),
+    const EXPECTED: [(u32, u32, f32, f64); 8] = [
+        (1, 1, 0.542_473_1, 0.542_473_079_953_373_5),
+        (1, 2, 0.507_990_5, 0.507_990_508_223_392_2),
+        (1, 3, 0.417_196_15, 0.417_196_261_060_814_2),
+        (1, 4, 0.008_385_42, 0.008_385_529_523_330_604),
+        (1, 5, 0.808_552_86, 0.808_552_883_178_79),
+        (2, 1, 0.693_987_97, 0.693_988_040_415_683_1),
+        (3, 1, 0.697_836_5, 0.697_836_563_663_099_4),
+        (4, 1, 0.489_736_44, 0.489_736_479_492_232_53),
     ];
     on_each(|dev| {
-        for (a, b, expected) in EXPECTED {
-            let (_, second) = tea(&Array::full(a, 1, dev), &Array::full(b, 1, dev), 4);
-            assert_eq!((values(&second)[0] >> 9) as f32 / 8_388_608.0, expected);
+        for (a, b, single, double) in EXPECTED {
+            let (first, second) = tea(&Array::full(a, 1, dev), &Array::full(b, 1, dev), 4);
+            let (first, second) = (values(&first)[0], values(&second)[0]);
+            assert_eq!((second >> 9) as f32 / 8_388_608.0, single);
+            let both = u64::from(second) << 32 | u64::from(first);
+            assert_eq!((both >> 12) as f64 / (1u64 << 52) as f64, double);
         }
     });
 }
