@@ -51,9 +51,9 @@
 //! One concept a file: `array` (making, reading), `operators`, `compare`, `math`, `integer`, `overflow`, `memory`
 //! (gather and scatter), `packet` (several elements at one index), `reduce` and `statistics`, `reduction` (by closures),
 //! `buffer` (places), `local` (arrays of a lane), [`traverse`] (values made of arrays), `control` (loops and branches),
-//! `evaluated` (loops iteration by iteration), `switch`, `registry`, `tree` (functions on any such value), `vector` and
-//! `geometry`, `matrix`, `complex`, `quaternion`, `real`, `rng` and `philox`, `texture`,
-//! `device`, `stream`, `event`.
+//! `switch`, `evaluated` and `evaluated_switch` (loops iteration by iteration, switches closure by closure), `registry`,
+//! `tree` (functions on any such value), `vector` and `geometry`, `matrix`, `complex`, `quaternion`, `real`, `rng` and
+//! `philox`, `texture`, `device`, `stream`, `event`.
 //!
 //! # Features
 //! `llvm` (default): the CPU device. Without it everything builds and runs on the interpreter. `derive` (default):
@@ -70,6 +70,7 @@ mod device;
 mod display;
 mod element;
 mod evaluated;
+mod evaluated_switch;
 mod event;
 mod geometry;
 mod integer;
@@ -128,7 +129,7 @@ pub use reduction::{Combined, Reduce, Reduction, reduce};
 pub use registry::Registry;
 pub use rng::Pcg32;
 pub use stream::Stream;
-pub use switch::switch;
+pub use switch::{Switch, switch};
 pub use texture::{Filter, Texel, Texture1, Texture2, Texture3, Wrap};
 pub use traverse::Traverse;
 pub use tree::{eval, gather, graphviz, scatter, select, sync};

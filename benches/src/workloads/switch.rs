@@ -1,6 +1,6 @@
 //! One of sixteen functions for each element: polynomials with a square root, sine, exponential or logarithm.
 
-use jit_frontend::{Array, switch};
+use jit_frontend::{Array, Mode, Switch};
 
 use super::{F32, elements_rate};
 use crate::checksum::checksum;
@@ -10,12 +10,13 @@ use crate::suite::Suite;
 pub(super) fn run(suite: &mut Suite) {
     let n = suite.sizes().switch;
     let coherent: Vec<u32> = (0..n as u64).map(|i| (i * 16 / n as u64) as u32).collect();
-    row(suite, "random", &masked_hashes(n, 73, 15));
-    row(suite, "coherent", &coherent);
-    suite.skip("random_evaluated", "the engine has no switch that sorts lanes by their callable");
+    let random = masked_hashes(n, 73, 15);
+    row(suite, "random", &random, Mode::Symbolic);
+    row(suite, "coherent", &coherent, Mode::Symbolic);
+    row(suite, "random_evaluated", &random, Mode::Evaluated);
 }
 
-fn row(suite: &mut Suite, name: &'static str, index: &[u32]) {
+fn row(suite: &mut Suite, name: &'static str, index: &[u32], mode: Mode) {
     let device = suite.device();
     let n = index.len();
     suite.part(name, |suite| {
@@ -26,7 +27,7 @@ fn row(suite: &mut Suite, name: &'static str, index: &[u32]) {
         let callables: Vec<&dyn Fn((F32, F32)) -> F32> =
             callables.iter().map(|f| f as &dyn Fn((F32, F32)) -> F32).collect();
         let (seconds, result) = suite.timing().run(&device, || {
-            let result = switch(&index, (x.clone(), y.clone()), &callables);
+            let result = Switch::new(&index).mode(mode).try_run((x.clone(), y.clone()), &callables)?;
             jit_frontend::eval(&result)?;
             Ok(result)
         })?;
