@@ -2,6 +2,7 @@
 
 mod misuse;
 mod programs;
+mod switches;
 mod values;
 
 use jit_core::dtype::{DType, Element};
