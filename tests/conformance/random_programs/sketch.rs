@@ -65,6 +65,8 @@ fn sizes() -> impl Strategy<Value = u64> {
         6 => 2u64..140,
         1 => Just(0u64),
         1 => 1020u64..1400,
+        // Launches in parts of 64.
+        2 => prop::sample::select(vec![65u64, 127, 128, 129, 193]),
     ]
 }
 
