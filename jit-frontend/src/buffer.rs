@@ -16,7 +16,7 @@ use crate::{Array, Device, Mask};
 /// A clone is the same place. Loops and branches write to buffers, whether captured or part of their state; each lane
 /// sees its own earlier writes there, those of other lanes in no particular order.
 pub struct Buffer<T: Element> {
-    var: BufferVar,
+    pub(crate) var: BufferVar,
     element: PhantomData<fn() -> T>,
 }
 

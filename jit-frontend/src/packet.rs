@@ -17,16 +17,16 @@ struct Places {
 }
 
 impl Places {
-    /// `lanes` is the number of elements there are, as a value and as a number.
+    /// Those of packets of `size` elements among `len` elements, which `lanes` counts as a value.
     #[track_caller]
-    fn new(size: usize, index: &Var, lanes: (&Var, u64), mask: Option<&Var>) -> Places {
+    fn new(size: usize, index: &Var, mask: Option<&Var>, len: usize, lanes: &Var) -> Places {
         assert!(size > 0, "a packet has at least one element");
         // Where 32 bits hold every index they take half the instructions. A negative index, read as unsigned, is past any.
-        let narrow = index.dtype().bits() <= 32 && lanes.1 <= i32::MAX as u64;
+        let narrow = index.dtype().bits() <= 32 && i32::try_from(len).is_ok();
         let dtype = if narrow { DType::U32 } else { DType::U64 };
         let index = Var::apply(Op::Cast, dtype, &[index]);
         let size = Var::literal(dtype, size as u64);
-        let packets = Var::apply(Op::Div, dtype, &[&Var::apply(Op::Cast, dtype, &[lanes.0]), &size]);
+        let packets = Var::apply(Op::Div, dtype, &[&Var::apply(Op::Cast, dtype, &[lanes]), &size]);
         let within = Var::apply(Op::Lt, DType::Bool, &[&index, &packets]);
         let mask = match mask {
             None => within,
@@ -42,6 +42,29 @@ impl Places {
     }
 }
 
+/// What arrays and buffers share.
+macro_rules! packets {
+    ($($target:ident, $written:ty;)*) => {$(
+        impl<T: Element> $target<T> {
+            #[track_caller]
+            fn gather_packets<const N: usize>(&self, index: &Var, mask: Option<&Var>) -> [Array<T>; N] {
+                let places = Places::new(N, index, mask, self.len(), &self.var.lane_count());
+                std::array::from_fn(|k| Array::from_var(self.var.gather(&places.element(k), Some(&places.mask))))
+            }
+
+            #[track_caller]
+            fn scatter_packets(self: $written, op: Op, values: &[Array<T>], index: &Var, mask: Option<&Var>) {
+                let places = Places::new(values.len(), index, mask, self.len(), &self.var.lane_count());
+                for (k, value) in values.iter().enumerate() {
+                    self.var.scatter(op, value.as_var(), &places.element(k), Some(&places.mask));
+                }
+            }
+        }
+    )*};
+}
+
+packets! { Array, &mut Self; Buffer, &Self; }
+
 impl<T: Element> Array<T> {
     /// The packets of `N` elements at these indices, 0 (false) where out of bounds; result `k` holds their elements `k`.
     ///
@@ -49,8 +72,7 @@ impl<T: Element> Array<T> {
     /// As [`gather`](Self::gather), or if `N` is 0.
     #[track_caller]
     pub fn gather_packet<const N: usize, I: Int>(&self, index: impl Operand<I>) -> [Array<T>; N] {
-        let places = Places::new(N, &index.operand(), (&self.as_var().lane_count(), self.len() as u64), None);
-        std::array::from_fn(|k| Array::from_var(self.as_var().gather(&places.element(k), Some(&places.mask))))
+        self.gather_packets(&index.operand(), None)
     }
 
     /// [`gather_packet`](Self::gather_packet) where the mask is true, else 0 (false).
@@ -63,13 +85,7 @@ impl<T: Element> Array<T> {
         index: impl Operand<I>,
         mask: impl Operand<bool>,
     ) -> [Array<T>; N] {
-        let places = Places::new(
-            N,
-            &index.operand(),
-            (&self.as_var().lane_count(), self.len() as u64),
-            Some(&mask.operand()),
-        );
-        std::array::from_fn(|k| Array::from_var(self.as_var().gather(&places.element(k), Some(&places.mask))))
+        self.gather_packets(&index.operand(), Some(&mask.operand()))
     }
 
     /// Stores packets at indices; values `k` are their elements `k`. As [`scatter`](Self::scatter) for each element.
@@ -78,10 +94,7 @@ impl<T: Element> Array<T> {
     /// As [`scatter`](Self::scatter), or if `N` is 0.
     #[track_caller]
     pub fn scatter_packet<const N: usize, I: Int>(&mut self, values: &[Array<T>; N], index: impl Operand<I>) {
-        let places = Places::new(N, &index.operand(), (&self.as_var().lane_count(), self.len() as u64), None);
-        for (k, value) in values.iter().enumerate() {
-            self.var.scatter(Op::Scatter, value.as_var(), &places.element(k), Some(&places.mask));
-        }
+        self.scatter_packets(Op::Scatter, values, &index.operand(), None);
     }
 
     /// [`scatter_packet`](Self::scatter_packet) where the mask is true.
@@ -95,12 +108,7 @@ impl<T: Element> Array<T> {
         index: impl Operand<I>,
         mask: impl Operand<bool>,
     ) {
-        let lanes = self.as_var().lane_count();
-        let lanes = (&lanes, self.len() as u64);
-        let places = Places::new(N, &index.operand(), lanes, Some(&mask.operand()));
-        for (k, value) in values.iter().enumerate() {
-            self.var.scatter(Op::Scatter, value.as_var(), &places.element(k), Some(&places.mask));
-        }
+        self.scatter_packets(Op::Scatter, values, &index.operand(), Some(&mask.operand()));
     }
 }
 
@@ -116,12 +124,7 @@ impl<T: Num> Array<T> {
         index: impl Operand<I>,
         mask: impl Operand<bool>,
     ) {
-        let lanes = self.as_var().lane_count();
-        let lanes = (&lanes, self.len() as u64);
-        let places = Places::new(N, &index.operand(), lanes, Some(&mask.operand()));
-        for (k, value) in values.iter().enumerate() {
-            self.var.scatter(Op::ScatterAdd, value.as_var(), &places.element(k), Some(&places.mask));
-        }
+        self.scatter_packets(Op::ScatterAdd, values, &index.operand(), Some(&mask.operand()));
     }
 
     /// Adds packets to those at indices.
@@ -134,10 +137,7 @@ impl<T: Num> Array<T> {
         values: &[Array<T>; N],
         index: impl Operand<I>,
     ) {
-        let places = Places::new(N, &index.operand(), (&self.as_var().lane_count(), self.len() as u64), None);
-        for (k, value) in values.iter().enumerate() {
-            self.var.scatter(Op::ScatterAdd, value.as_var(), &places.element(k), Some(&places.mask));
-        }
+        self.scatter_packets(Op::ScatterAdd, values, &index.operand(), None);
     }
 }
 
@@ -148,8 +148,7 @@ impl<T: Element> Buffer<T> {
     /// If `N` is 0.
     #[track_caller]
     pub fn gather_packet<const N: usize, I: Int>(&self, index: impl Operand<I>) -> [Array<T>; N] {
-        let places = Places::new(N, &index.operand(), (&self.var().lane_count(), self.len() as u64), None);
-        std::array::from_fn(|k| Array::from_var(self.var().gather(&places.element(k), Some(&places.mask))))
+        self.gather_packets(&index.operand(), None)
     }
 
     /// [`gather_packet`](Self::gather_packet) where the mask is true, else 0 (false).
@@ -162,13 +161,7 @@ impl<T: Element> Buffer<T> {
         index: impl Operand<I>,
         mask: impl Operand<bool>,
     ) -> [Array<T>; N] {
-        let places = Places::new(
-            N,
-            &index.operand(),
-            (&self.var().lane_count(), self.len() as u64),
-            Some(&mask.operand()),
-        );
-        std::array::from_fn(|k| Array::from_var(self.var().gather(&places.element(k), Some(&places.mask))))
+        self.gather_packets(&index.operand(), Some(&mask.operand()))
     }
 
     /// Stores packets at indices; values `k` are their elements `k`. Of packets that meet, each element is one of theirs.
@@ -177,10 +170,7 @@ impl<T: Element> Buffer<T> {
     /// As [`scatter`](Self::scatter), or if `N` is 0.
     #[track_caller]
     pub fn scatter_packet<const N: usize, I: Int>(&self, values: &[Array<T>; N], index: impl Operand<I>) {
-        let places = Places::new(N, &index.operand(), (&self.var().lane_count(), self.len() as u64), None);
-        for (k, value) in values.iter().enumerate() {
-            self.var().scatter(Op::Scatter, value.as_var(), &places.element(k), Some(&places.mask));
-        }
+        self.scatter_packets(Op::Scatter, values, &index.operand(), None);
     }
 
     /// [`scatter_packet`](Self::scatter_packet) where the mask is true.
@@ -194,15 +184,7 @@ impl<T: Element> Buffer<T> {
         index: impl Operand<I>,
         mask: impl Operand<bool>,
     ) {
-        let places = Places::new(
-            N,
-            &index.operand(),
-            (&self.var().lane_count(), self.len() as u64),
-            Some(&mask.operand()),
-        );
-        for (k, value) in values.iter().enumerate() {
-            self.var().scatter(Op::Scatter, value.as_var(), &places.element(k), Some(&places.mask));
-        }
+        self.scatter_packets(Op::Scatter, values, &index.operand(), Some(&mask.operand()));
     }
 }
 
@@ -213,10 +195,7 @@ impl<T: Num> Buffer<T> {
     /// As [`scatter_packet`](Self::scatter_packet).
     #[track_caller]
     pub fn scatter_add_packet<const N: usize, I: Int>(&self, values: &[Array<T>; N], index: impl Operand<I>) {
-        let places = Places::new(N, &index.operand(), (&self.var().lane_count(), self.len() as u64), None);
-        for (k, value) in values.iter().enumerate() {
-            self.var().scatter(Op::ScatterAdd, value.as_var(), &places.element(k), Some(&places.mask));
-        }
+        self.scatter_packets(Op::ScatterAdd, values, &index.operand(), None);
     }
 
     /// [`scatter_add_packet`](Self::scatter_add_packet) where the mask is true.
@@ -230,14 +209,6 @@ impl<T: Num> Buffer<T> {
         index: impl Operand<I>,
         mask: impl Operand<bool>,
     ) {
-        let places = Places::new(
-            N,
-            &index.operand(),
-            (&self.var().lane_count(), self.len() as u64),
-            Some(&mask.operand()),
-        );
-        for (k, value) in values.iter().enumerate() {
-            self.var().scatter(Op::ScatterAdd, value.as_var(), &places.element(k), Some(&places.mask));
-        }
+        self.scatter_packets(Op::ScatterAdd, values, &index.operand(), Some(&mask.operand()));
     }
 }
