@@ -1,18 +1,21 @@
 //! Scans, sorting, compression: values that plain Rust finds, over all types and the sizes around chunks and threads.
 
+use std::sync::Arc;
+
 use half::f16;
 use jit_core::builtin::Builtin;
 use jit_core::dtype::{ALL_DTYPES, DType, is_nan};
 use jit_core::op::{Op, scalar};
-use jit_core::runtime::Device;
+use jit_core::runtime::{Device, DeviceOptions};
 use jit_core::trace::{Var, while_loop};
+use jit_llvm::{LlvmBackend, LlvmOptions};
 
 use super::check::{apply, same, show};
-use crate::devices::on_each;
+use crate::devices::{all, on_each};
 use crate::host::{lit, read, read_bits, upload, upload_bits};
 use crate::recorder::recorded;
 
-/// Around a few elements, chunks of 1024 and four of them, what one thread takes, and a passage of all threads.
+/// Around a few elements, chunks of 1024, what one thread does alone, and many runs of chunks.
 const SIZES: [usize; 14] = [0, 1, 2, 15, 16, 17, 1023, 1024, 1025, 5120, 16_384, 16_385, 70_001, 1_100_000];
 
 /// Numbers without a pattern.
@@ -158,6 +161,30 @@ fn totals_of_integers_are_those_of_a_loop() {
                         let got = read_bits(&array.scan(combine, exclusive, reverse, length));
                         assert_equal(&format!("{} by {length:?}", combine.name()), dtype, &expected, &got);
                     });
+                }
+            }
+        }
+    }
+}
+
+/// Totals that are stored past the caches: of all types, in sequences whose ends lie anywhere in a line.
+#[test]
+fn totals_stored_past_the_caches_are_the_same() {
+    let options = LlvmOptions { threads: Some(3), streaming_above: Some(0), ..Default::default() };
+    let backend = LlvmBackend::new(options).expect("LLVM is a requirement of the tests");
+    let options = DeviceOptions { poison: true, ..DeviceOptions::default() };
+    let streaming = Device::new(Arc::new(backend), options);
+    for dtype in ALL_DTYPES.into_iter().filter(|&dtype| dtype != DType::Bool) {
+        for (n, length) in [(1025, None), (33_001, None), (70_001, None), (70_001, Some(17_003))] {
+            let values = elements(dtype, n);
+            for combine in [Op::Add, Op::Min, Op::Max] {
+                for (exclusive, reverse) in FORMS {
+                    let [expected, got] = [all()[0], streaming].map(|device| {
+                        let array = upload_bits(device, dtype, &values);
+                        read_bits(&array.scan(combine, exclusive, reverse, length))
+                    });
+                    let what = format!("{} {exclusive} {reverse} by {length:?}", combine.name());
+                    assert_equal(&what, dtype, &expected, &got);
                 }
             }
         }
