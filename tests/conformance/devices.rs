@@ -24,7 +24,8 @@ pub(crate) fn fresh() -> Vec<Device> {
     devices
 }
 
-fn llvm(width: u32) -> Arc<LlvmBackend> {
+/// The code generator of a width.
+pub(crate) fn llvm(width: u32) -> Arc<LlvmBackend> {
     // Two threads, so that one launch does run on several.
     let options = LlvmOptions { vector_width: Some(width), threads: Some(2), ..Default::default() };
     Arc::new(LlvmBackend::new(options).expect("LLVM is a requirement of the tests"))

@@ -10,20 +10,17 @@ use jit_core::op::Op;
 use jit_core::passes::{self, Bounds, Options};
 use jit_core::trace::Var;
 use jit_frontend::{Array, LocalArray, if_else, while_loop};
-use jit_llvm::{LlvmBackend, LlvmOptions};
 use proptest::collection::vec;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
+use crate::devices::llvm;
 use crate::random_ir::{assert_equal, case_of_independent_lanes};
 
 const CASES: u32 = 400;
 
 #[test]
 fn code_generators_keep_every_version() {
-    let processors = [4, 8, 16].map(|width| {
-        let options = LlvmOptions { vector_width: Some(width), threads: Some(1), ..Default::default() };
-        LlvmBackend::new(options).expect("LLVM is a requirement of the tests")
-    });
+    let processors = [4, 8, 16].map(llvm);
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let (writes, copies) = (Cell::new(0), Cell::new(0));
@@ -39,7 +36,7 @@ fn code_generators_keep_every_version() {
         let expected = case.run(&Interpreter::new(Mode::Lowered), program);
         for backend in &processors {
             for program in [program, &optimised] {
-                assert_equal(program, &expected, &case.run(backend, program));
+                assert_equal(program, &expected, &case.run(&**backend, program));
             }
         }
         Ok(())

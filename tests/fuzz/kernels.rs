@@ -1,17 +1,17 @@
 //! Programs of the kernel language: passes and code generators against the interpreter.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use jit_core::backend::PassLevel;
 use jit_core::interp::{Interpreter, Mode};
 use jit_core::ir::verify;
 use jit_core::passes::{self, Bounds, Options};
-use jit_llvm::{LlvmBackend, LlvmOptions};
+use jit_llvm::LlvmBackend;
 use proptest::collection::vec;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 
-use crate::devices::message;
+use crate::devices::{llvm, message};
 use crate::random_ir::{assert_equal, case, case_of_independent_lanes};
 use crate::random_programs::runner;
 
@@ -38,18 +38,13 @@ fn check_tape(tape: &[u32]) {
         assert_equal(&optimised, &expected, &case.run(&interpreter, &optimised));
         if !order_matters {
             let backend = &code_generators()[tape.len() % 3];
-            assert_equal(&optimised, &expected, &case.run(backend, &optimised));
+            assert_equal(&optimised, &expected, &case.run(&**backend, &optimised));
         }
     }
 }
 
 /// One for each width.
-fn code_generators() -> &'static [LlvmBackend; 3] {
-    static BACKENDS: OnceLock<[LlvmBackend; 3]> = OnceLock::new();
-    BACKENDS.get_or_init(|| {
-        [4, 8, 16].map(|width| {
-            let options = LlvmOptions { vector_width: Some(width), threads: Some(1), ..Default::default() };
-            LlvmBackend::new(options).expect("LLVM is a requirement")
-        })
-    })
+fn code_generators() -> &'static [Arc<LlvmBackend>; 3] {
+    static BACKENDS: OnceLock<[Arc<LlvmBackend>; 3]> = OnceLock::new();
+    BACKENDS.get_or_init(|| [4, 8, 16].map(llvm))
 }

@@ -17,7 +17,6 @@ mod conformance {
     pub(crate) mod host;
     pub(crate) mod launch;
     pub(crate) mod random_ir;
-    #[expect(dead_code, reason = "the tests use the rest")]
     pub(crate) mod random_programs;
 }
 mod batch;

@@ -11,58 +11,43 @@ use jit_core::trace::Division;
 
 use super::program::{Across, Block, Ending, Place, Program, Slot, Source, Step, Target};
 
-/// What programs have beside single ops.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Construct {
-    MaskedAccess,
-    GatherFromBuffer,
-    ScatterToArray,
-    Snapshot,
-    SetBuffer,
-    DropBuffer,
-    EvaluationInBetween,
-    ReductionOfRows,
-    ReductionOfColumns,
-    CustomReductionOfAll,
-    CustomReductionOfSegments,
-    CustomReductionThatCaptures,
-    ScanOfBlocks,
-    ExclusiveScan,
-    ReverseScan,
-    IndicesOf64Bits,
-    RegionInRegion,
-    EffectInRegion,
-    LocalArrayInRegion,
-    SwitchOfOneBlock,
-    NothingEvaluatedTogether,
-    HandlesHeldToTheEnd,
+/// What programs have beside single ops, and the list of it.
+macro_rules! constructs {
+    ($($name:ident)*) => {
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        enum Construct {
+            $($name,)*
+        }
+
+        #[cfg(test)]
+        const CONSTRUCTS: &[Construct] = &[$(Construct::$name,)*];
+    };
 }
 
-/// All of them.
-pub(crate) const CONSTRUCTS: [Construct; 22] = [
-    Construct::MaskedAccess,
-    Construct::GatherFromBuffer,
-    Construct::ScatterToArray,
-    Construct::Snapshot,
-    Construct::SetBuffer,
-    Construct::DropBuffer,
-    Construct::EvaluationInBetween,
-    Construct::ReductionOfRows,
-    Construct::ReductionOfColumns,
-    Construct::CustomReductionOfAll,
-    Construct::CustomReductionOfSegments,
-    Construct::CustomReductionThatCaptures,
-    Construct::ScanOfBlocks,
-    Construct::ExclusiveScan,
-    Construct::ReverseScan,
-    Construct::IndicesOf64Bits,
-    Construct::RegionInRegion,
-    Construct::EffectInRegion,
-    Construct::LocalArrayInRegion,
-    Construct::SwitchOfOneBlock,
-    Construct::NothingEvaluatedTogether,
-    Construct::HandlesHeldToTheEnd,
-];
+constructs! {
+    MaskedAccess
+    GatherFromBuffer
+    ScatterToArray
+    Snapshot
+    SetBuffer
+    DropBuffer
+    EvaluationInBetween
+    ReductionOfRows
+    ReductionOfColumns
+    CustomReductionOfAll
+    CustomReductionOfSegments
+    CustomReductionThatCaptures
+    ScanOfBlocks
+    ExclusiveScan
+    ReverseScan
+    IndicesOf64Bits
+    RegionInRegion
+    EffectInRegion
+    LocalArrayInRegion
+    SwitchOfOneBlock
+    NothingEvaluatedTogether
+    HandlesHeldToTheEnd
+}
 
 /// Counts over programs.
 #[derive(Default)]
@@ -143,8 +128,9 @@ impl Coverage {
     #[cfg(test)]
     pub(crate) fn rarest_others(&self) -> [usize; 2] {
         let of_types = ALL_DTYPES.map(|dtype| self.types.get(&dtype).copied().unwrap_or(0));
-        let of_constructs = CONSTRUCTS.map(|construct| self.constructs.get(&construct).copied().unwrap_or(0));
-        [of_types.into_iter().min(), of_constructs.into_iter().min()].map(|least| least.expect("some"))
+        let of_constructs =
+            CONSTRUCTS.iter().map(|construct| self.constructs.get(construct).copied().unwrap_or(0));
+        [of_types.into_iter().min(), of_constructs.min()].map(|least| least.expect("some"))
     }
 
     /// The share of programs in percent, with regions and with effects.
